@@ -1,0 +1,63 @@
+"""A set of bytes, as the value analysis knows it and the flow compares it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from ptxfence.analysis.effects import Space
+
+
+class BaseKind(Enum):
+    SYMBOL = "symbol"  # a declared variable
+    OPAQUE = "opaque"  # a parameter, an unknown load, a call result: equal only to itself
+
+
+@dataclass(frozen=True, slots=True)
+class Base:
+    """What an address is relative to. Two opaque bases with one name hold one value."""
+
+    kind: BaseKind
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """`scale * variable` of the linear form of an address; `variable` is a value number such as `tid.x` or `i@12`.
+
+    `varies` tells whether different threads of one CTA can hold different values of the variable.
+    """
+
+    variable: str
+    scale: int
+    lo: int
+    hi: int
+    varies: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Bytes that one access may touch, over all threads that execute it and all iterations.
+
+    The bytes lie in `[lo, hi)` relative to `base` (None bounds: unbounded). With `step` > 0 they lie in
+    slots `[lo + k * step, lo + k * step + width)`. `exact`: every byte of one instance is known to be
+    touched and an instance covers `width` bytes at a single place (`lo + sum(terms)`).
+    `terms` is the linear form where it is known (constant part in `lo` when all terms are zero is `origin`).
+    """
+
+    space: Space
+    base: Base | None
+    lo: int | None = None
+    hi: int | None = None
+    step: int = 0
+    width: int = 0
+    exact: bool = False
+    origin: int | None = None
+    terms: tuple[Term, ...] | None = None
+    peer: bool = False  # may lie in another CTA of the cluster
+    lost: int | None = None  # index of the instruction where the bound (or the base) was lost
+    bounded_by: str = ""  # what bounded it where the text alone does not: "symbol", "neighbour", "expect_tx"
+
+    @property
+    def bounded(self) -> bool:
+        return self.base is not None and self.lo is not None and self.hi is not None
