@@ -26,6 +26,7 @@ class Immediate:
     """A literal or constant expression. Integers are exact; floats keep their bit pattern in `bits`."""
 
     value: int | float
+    bits: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

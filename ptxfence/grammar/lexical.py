@@ -1,0 +1,40 @@
+"""The characters of PTX: what a name, a number, a comment and a gap look like (PTX ISA 4.2 to 4.5).
+
+Every pattern uses possessive quantifiers, so that no input makes the scan go back over what it has read.
+"""
+
+from __future__ import annotations
+
+import re
+
+COMMENT = r"//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/)?"
+NAME = r"[A-Za-z_$%][\w$]*+"
+STRING = r'"[^"]*+"?'
+LOC = (
+    r"\.loc(?:_intermediate)?\s++\d++\s++\d++\s++\d++"
+    rf"(?:\s*+,\s*+function_name\s++{NAME}(?:\s*+\+\s*+\w++)?\s*+,\s*+inlined_at\s++\d++\s++\d++\s++\d++)?"
+)
+GAP = rf"(?:\s++|{COMMENT})*+"
+LOC_GAP = rf"(?:\s++|{COMMENT}|{LOC})*+"
+
+INTEGER = re.compile(r"0[xX][0-9a-fA-F]++U?|0[bB][01]++U?|\d++U?")
+NUMBER = r"0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b|\d++\.\d*+(?:[eE][+-]?\d++)?|\.\d++(?:[eE][+-]?\d++)?|\d++[eE][+-]?\d++"
+
+_COMMENT = re.compile(COMMENT)
+
+
+def blank_comments(text: str) -> str:
+    """`text` with each comment turned into spaces, so that positions stay."""
+    if "/" not in text:
+        return text
+    return _COMMENT.sub(lambda match: " " * len(match.group()), text)
+
+
+def integer(text: str) -> int:
+    """The value of an integer literal: decimal, `0x`, `0b` or octal, with or without `U` (PTX ISA 4.5.1)."""
+    digits = text.rstrip("U")
+    if digits[:2] in ("0x", "0X"):
+        return int(digits, 16)
+    if digits[:2] in ("0b", "0B"):
+        return int(digits, 2)
+    return int(digits, 8) if digits[0] == "0" and digits != "0" else int(digits)

@@ -1,0 +1,69 @@
+"""What `parse` returns: a file of one or more modules."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ptxfence.errors import PtxSyntaxError
+from ptxfence.grammar.function import Function
+from ptxfence.grammar.lines import Lines
+from ptxfence.grammar.model import Variable
+
+MAX_ERRORS = 20
+
+
+@dataclass(eq=False)
+class Module:
+    """One `.version` header and what follows it. `target` is `sm_90a`; `targets` are all its options."""
+
+    version: str
+    start: int
+    end: int
+    targets: tuple[str, ...] = ()
+    address_size: int = 64
+    functions: tuple[Function, ...] = ()
+    globals: dict[str, Variable] = field(default_factory=dict)
+    files: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def target(self) -> str:
+        return self.targets[0] if self.targets else ""
+
+    @cached_property
+    def variables(self) -> Mapping[str, Variable]:
+        """Variables of the module and those that function bodies declare, by unique name."""
+        found = dict(self.globals)
+        for function in self.functions:
+            for name, variable in function.variables.items():
+                found.setdefault(name, variable)
+        return found
+
+
+@dataclass(eq=False)
+class PtxFile:
+    """A file as it was read; `text` is the input itself."""
+
+    text: str
+    filename: str
+    modules: tuple[Module, ...]
+    lines: Lines
+    structure_errors: tuple[PtxSyntaxError, ...] = ()
+
+    @cached_property
+    def errors(self) -> tuple[PtxSyntaxError, ...]:
+        """Syntax errors in text order, at most 20. Splits every body; operands are left to `validate`."""
+        found = list(self.structure_errors)
+        for module in self.modules:
+            for function in module.functions:
+                found.extend(function.errors)
+        return tuple(sorted(found, key=lambda error: (error.line, error.column))[:MAX_ERRORS])
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Line and column (from 1) of a character of `text`."""
+        return self.lines.position(offset)
+
+    def line_text(self, line: int) -> str:
+        """A line (from 1) without its line end."""
+        return self.lines.line_text(line)
