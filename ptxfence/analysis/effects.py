@@ -75,7 +75,7 @@ class BytesOf:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A tensor box; its size is in the tensor map, not in the text (proxy-semantics E.6)."""
+    """From the address upwards, a size that is not in the text: tensor boxes (proxy-semantics E.6), `wmma` strides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,10 @@ class FenceKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """`covers` is the set of spaces a proxy fence orders; empty for the other kinds."""
+    """`covers` is the set of spaces a proxy fence orders; empty for the other kinds.
+
+    A thread fence with `.sync_restrict` has the spaces it is limited to; an unrestricted one has none.
+    """
 
     kind: FenceKind
     covers: frozenset[Space] = frozenset()
@@ -210,7 +213,7 @@ class Sync:
     scope: Scope
     order: Order
     address: int | None = None  # operand with the mbarrier address
-    barrier: int | None = None  # operand with the barrier id
+    barrier: int | None = None  # operand with the barrier id (bar.warp.sync: the member mask)
     count: int | None = None  # operand with the thread count (bar) or expected arrivals (init)
     tx: int | None = None  # operand with the transaction bytes
     result: int | None = None  # operand with the wait's predicate or the arrive's state
@@ -218,6 +221,8 @@ class Sync:
     space: Space = Space.CTA
     multicast: bool = False
     aligned: bool = False
+    drops: bool = False  # arrive_drop: also lowers the expected arrivals of later phases
+    increments: bool = False  # cp.async.mbarrier.arrive without .noinc: raises the pending count first
 
 
 class GroupKind(Enum):
@@ -254,7 +259,11 @@ class Knowledge(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """Everything the table says of one opcode."""
+    """Everything the table says of one opcode.
+
+    `relevant` is derived: whether a data-flow analysis has to look at the instruction. Local memory, parameters
+    and constants are private to a thread or never written, so accesses to them alone are not relevant.
+    """
 
     opcode: str
     family: str  # the table row's name, e.g. "cp.async.bulk.tensor"
@@ -268,9 +277,12 @@ class Effect:
     elects: bool = False  # elect.sync
     qualifiers: frozenset[str] = field(default_factory=lambda: frozenset[str]())
 
-    @property
-    def relevant(self) -> bool:
-        """Whether a data-flow analysis has to look at the instruction."""
-        return bool(
-            self.accesses or self.fences or self.sync or self.group or self.knowledge is Knowledge.UNKNOWN
-        )
+    relevant: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        shared = any(access.space not in _PRIVATE for access in self.accesses)
+        acts = self.fences or self.sync or self.group or self.knowledge is Knowledge.UNKNOWN
+        object.__setattr__(self, "relevant", shared or bool(acts))
+
+
+_PRIVATE = frozenset((Space.LOCAL, Space.PARAM, Space.CONST))

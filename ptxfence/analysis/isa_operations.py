@@ -39,7 +39,10 @@ _WIDTHS = {
     "s2f6x2": 16,
 }
 
-_COMPARE = tuple("eq ne lt le gt ge lo ls hi hs equ neu ltu leu gtu geu num nan".split())
+_COMPARE = (
+    *("eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs"),
+    *("equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"),
+)
 _COMBINE = ("and", "or", "xor")
 _COMPARING = frozenset(("setp", "set"))
 _REDUCING = frozenset(("redux", "lop3", "bar", "barrier", "atom", "red", "setp", "set"))
@@ -58,7 +61,9 @@ _MODES = {
 _SHUFFLES = ("up", "down", "bfly", "idx")
 _SATURATING = frozenset(("sat", "satfinite", "relu"))
 _CLAMPS = ("clamp", "wrap")
-_SPACES = frozenset("shared shared::cta shared::cluster global local const param param::entry param::func".split())
+_SPACES = frozenset(
+    ("shared", "shared::cta", "shared::cluster", "global", "local", "const", "param", "param::entry", "param::func")
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,4 +156,3 @@ def _decode(opcode: str) -> Op:
         carry="cc" in parts,
         saturate=not _SATURATING.isdisjoint(parts),
     )
-
