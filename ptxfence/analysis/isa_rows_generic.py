@@ -124,6 +124,28 @@ def _async_store(mode: Mode) -> Row:
     return Row(name, words(forms, _SCOPE, _TYPE, _OPERATION), build)
 
 
+def _multimem_async(mode: Mode) -> Row:
+    """multimem.st.async and multimem.red.async have the `.release` form only: nothing waits for them (13.5)."""
+
+    def build(form: Form) -> Effect:
+        access = Access(
+            0,
+            Proxy.GENERIC,
+            mode,
+            Space.GLOBAL,
+            form.size(),
+            completion=Completion.NONE,
+            order=form.order(Order.RELEASE),
+            scope=form.scope(Scope.GPU),
+            value=1,
+            atomic=mode is Mode.BOTH,
+        )
+        return form.effect(access)
+
+    name = {Mode.WRITE: "multimem.st.async", Mode.BOTH: "multimem.red.async"}[mode]
+    return Row(name, words("release mmio global", _SCOPE, _TYPE, _OPERATION), build)
+
+
 def _bulk_zero(form: Form) -> Effect | None:
     return form.effect(Access(0, Proxy.GENERIC, Mode.WRITE, form.space(), BytesOf(1), value=2))
 
@@ -186,6 +208,10 @@ def _map_replace(form: Form) -> Effect | None:
     return form.effect(access)
 
 
+def _map_query(form: Form) -> Effect | None:
+    return form.effect(Access(1, Proxy.GENERIC, Mode.READ, form.space(), Bytes(128), role=Role.TENSOR_MAP))
+
+
 def _map_publish(form: Form) -> Effect | None:
     """Copies a tensor map to global memory, then releases it to the tensormap proxy (PTX ISA 9.7.13.16)."""
     if form.spaces() != (Space.GLOBAL, Space.CTA) or not form.has("release"):
@@ -242,6 +268,8 @@ ROWS = (
     _multimem(Mode.READ, 1),
     _multimem(Mode.WRITE, 0),
     _multimem(Mode.BOTH, 0),
+    _multimem_async(Mode.WRITE),
+    _multimem_async(Mode.BOTH),
     _matrix(Mode.READ, 1, 0),
     _matrix(Mode.WRITE, 0, 1),
     _wmma(Mode.READ, 1),
@@ -251,7 +279,8 @@ ROWS = (
     _copy_group(GroupKind.COMMIT),
     _copy_group(GroupKind.WAIT),
     _copy_group(GroupKind.WAIT_ALL),
-    Row("tensormap.replace", words("global shared::cta shared b1024 b32 b64", _FIELDS), _map_replace),
+    Row("tensormap.replace", words("global shared::cta b1024 b32 b64", _FIELDS), _map_replace),
+    Row("tensormap.query.alloc_class_large", words("global shared::cta b1024"), _map_query),
     Row(
         "tensormap.cp_fenceproxy",
         words("global shared::cta tensormap::generic release sync aligned", _SCOPE),

@@ -28,13 +28,22 @@ _ASYNC = {
     "shared::cluster": _SHARED,
     "global": _GLOBAL,
 }
+_THREAD = {
+    "sc": Direction.BOTH,
+    "acq_rel": Direction.BOTH,
+    "acquire": Direction.ACQUIRE,
+    "release": Direction.RELEASE,
+}
 _FABRIC = ("generic::fabric", "fabric::generic", "fabric::fabric")
 
 
 def _fences() -> dict[frozenset[str], Fence]:
-    """Every fence that ptxas takes (13.4), by its qualifiers without the mnemonic; anything else is no fence."""
+    """Every fence that ptxas takes (13.5), by its qualifiers without the mnemonic; anything else is no fence."""
     table: dict[str, Fence] = {
         "proxy.alias": Fence(FenceKind.ALIAS),
+        "alias.sync_restrict::read.release.sys": Fence(  # PTX ISA 9.5
+            FenceKind.ALIAS, direction=Direction.RELEASE_READS, scope=Scope.SYS, order=Order.RELEASE
+        ),
         "mbarrier_init.release.cluster": Fence(
             FenceKind.MBARRIER_INIT, direction=Direction.RELEASE, scope=Scope.CLUSTER, order=Order.RELEASE
         ),
@@ -61,8 +70,10 @@ def _fences() -> dict[frozenset[str], Fence]:
             )
     for name in ("cta", "cluster", "gpu", "sys"):
         table[name] = Fence(FenceKind.THREAD, scope=SCOPES[name], order=Order.ACQ_REL)
-        for word in ("sc", "acq_rel", "acquire", "release"):
-            table[f"{word}.{name}"] = Fence(FenceKind.THREAD, scope=SCOPES[name], order=ORDERS[word])
+        for word, direction in _THREAD.items():
+            table[f"{word}.{name}"] = Fence(
+                FenceKind.THREAD, direction=direction, scope=SCOPES[name], order=ORDERS[word]
+            )
     return {frozenset(text.split(".")): fence for text, fence in table.items()}
 
 
