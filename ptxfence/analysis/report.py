@@ -66,10 +66,16 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """Insert `insert` as a line of its own before line `line` (counting from 1, of the unpatched text)."""
+    """Insert `insert` as a line of its own before line `line` (counting from 1, of the unpatched text).
+
+    `rules` are named in the marker comment behind it. A non-empty `remove` is the text of line `line`, which goes
+    (`insert` empty) or is replaced.
+    """
 
     line: int
     insert: str
+    rules: tuple[str, ...] = ()
+    remove: str = ""
 
 
 @dataclass(frozen=True, slots=True)
