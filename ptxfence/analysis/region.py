@@ -61,3 +61,11 @@ class Region:
     @property
     def bounded(self) -> bool:
         return self.base is not None and self.lo is not None and self.hi is not None
+
+    def holds(self, other: Region) -> bool:
+        """Whether both are bounded and relative to one base, and this range includes the other."""
+        if self.base is None or self.base != other.base:
+            return False
+        if self.lo is None or self.hi is None or other.lo is None or other.hi is None:
+            return False
+        return self.lo <= other.lo and other.hi <= self.hi

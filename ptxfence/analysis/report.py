@@ -80,7 +80,12 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One finding. `key` is what its stable id is made of: no line numbers, no register names."""
+    """One finding.
+
+    `anchor` is the index of the instruction before which a covering fence would do (writer side where there is a
+    synchronisation), `fence` its text; both None where no fence repairs it. `id`, `fix` and `suppressed` are
+    filled in by later stages.
+    """
 
     rule: str
     name: str
@@ -94,6 +99,8 @@ class Finding:
     path: tuple[Step, ...] = ()
     fix: tuple[Edit, ...] | None = None
     others: tuple[Place, ...] = ()  # further first accesses with the same cause
+    anchor: int | None = None
+    fence: str | None = None
     id: str = ""
     suppressed: str | None = None  # "baseline" | "comment" | "config"
 

@@ -1,0 +1,158 @@
+"""The analysis of a file: one kernel after the other, each to one of three verdicts."""
+
+from __future__ import annotations
+
+import time
+
+from ptxfence.analysis.cfg import Cfg
+from ptxfence.analysis.conflicts import Conflicts
+from ptxfence.analysis.effects import FenceKind, Knowledge, Proxy
+from ptxfence.analysis.effects import Flow as Control
+from ptxfence.analysis.events import Events
+from ptxfence.analysis.findings import Findings
+from ptxfence.analysis.flow import Flow, Hazard
+from ptxfence.analysis.handoff import Handoffs
+from ptxfence.analysis.isa import lookup
+from ptxfence.analysis.report import Counts, Finding, KernelReport, Report, Severity, Verdict
+from ptxfence.analysis.values import Values
+from ptxfence.grammar.function import Function
+from ptxfence.grammar.model import FunctionKind
+from ptxfence.grammar.module import Module, PtxFile
+
+MAX_REASONS = 8
+
+
+class _OutOfTime(Exception):
+    """The time limit of one kernel has passed."""
+
+
+def analyse(
+    file: PtxFile, *, kernel: str | None = None, timeout: float | None = None, strict: bool = False
+) -> Report:
+    """Analyses every kernel of `file` (or only `kernel`), each for at most `timeout` seconds.
+
+    Findings carry default severities; rules that are off by default come with `Severity.OFF` unless `strict`.
+    """
+    kernels: list[KernelReport] = []
+    findings: list[Finding] = []
+    for module in file.modules:
+        for function in module.functions:
+            if not function.has_body or not _wanted(function, kernel):
+                continue
+            report, found = _Kernel(file, module, function, timeout).run()
+            kernels.append(report)
+            findings.extend(found)
+    first = file.modules[0] if file.modules else None
+    return Report(
+        filename=file.filename,
+        ptx_version=first.version if first else "",
+        target=first.target if first else "",
+        kernels=tuple(kernels),
+        findings=tuple(findings),
+    )
+
+
+def _wanted(function: Function, kernel: str | None) -> bool:
+    if function.kind is not FunctionKind.ENTRY:
+        return False
+    return kernel is None or function.name == kernel
+
+
+class _Kernel:
+    """One run over one kernel."""
+
+    def __init__(self, file: PtxFile, module: Module, function: Function, timeout: float | None) -> None:
+        self.file = file
+        self.module = module
+        self.function = function
+        self.begin = time.perf_counter()
+        self.deadline = None if timeout is None else self.begin + timeout
+        self.reasons: dict[str, None] = {}
+        self.assumptions: dict[str, None] = {}
+        self.findings: list[Finding] = []
+        self.counts = Counts()
+
+    def run(self) -> tuple[KernelReport, list[Finding]]:
+        try:
+            self._analyse()
+        except _OutOfTime:
+            self.reasons.setdefault("the time limit for one kernel has passed")
+        verdict = self._verdict()
+        report = KernelReport(
+            name=self.function.name,
+            line=self.function.line,
+            verdict=verdict,
+            reasons=tuple(self.reasons)[:MAX_REASONS] if verdict is not Verdict.PROVEN else (),
+            assumptions=tuple(self.assumptions),
+            counts=self.counts,
+            seconds=time.perf_counter() - self.begin,
+        )
+        return report, self.findings
+
+    def _tick(self) -> None:
+        if self.deadline is not None and time.perf_counter() > self.deadline:
+            raise _OutOfTime
+
+    def _analyse(self) -> None:
+        self.counts = self._count()
+        suspicious = self._unknowns()
+        if not (self.counts.asynchronous or suspicious):
+            return
+        cfg = Cfg(self.function)
+        values = Values(self.function, cfg, self.module)
+        self._tick()
+        events = Events(self.module, self.function, cfg, values)
+        self._tick()
+        conflicts = Conflicts(events)
+        self._tick()
+        flow = Flow(events, conflicts, Handoffs(events), self._tick)
+        hazards: list[Hazard] = []
+        flow.hazards(hazards.append)
+        if hazards:
+            self._report(flow, hazards)
+        self._undecided(cfg)
+
+    def _report(self, flow: Flow, hazards: list[Hazard]) -> None:
+        builder = Findings(self.file, flow)
+        for hazard in hazards:
+            self._tick()
+            self.findings.extend(builder.of(hazard))
+        self.reasons.update(builder.reasons)
+        self.assumptions.update(builder.overwrites.assumptions)
+
+    def _count(self) -> Counts:
+        generic = asynchronous = fences = 0
+        for instruction in self.function.instructions:
+            what = lookup(instruction.opcode)
+            if not what.relevant:
+                continue
+            proxies = {access.proxy for access in what.accesses}
+            asynchronous += Proxy.ASYNC in proxies
+            generic += Proxy.GENERIC in proxies and Proxy.ASYNC not in proxies
+            fences += any(fence.kind is FenceKind.ASYNC for fence in what.fences)
+        return Counts(generic, asynchronous, fences, len(self.function.instructions))
+
+    def _unknowns(self) -> bool:
+        """Names what no proof can step over: instructions the table does not know and calls."""
+        for instruction in self.function.instructions:
+            what = lookup(instruction.opcode)
+            if what.knowledge is Knowledge.UNKNOWN:
+                self._reason(instruction.index, f"unknown instruction `{instruction.opcode}` may touch shared memory")
+            elif what.flow is Control.CALL:
+                self._reason(instruction.index, "a call whose effect on shared memory is not known")
+        return bool(self.reasons)
+
+    def _undecided(self, cfg: Cfg) -> None:
+        for index in cfg.unresolved:
+            self._reason(index, "an indirect branch whose targets are not known")
+
+    def _reason(self, index: int, what: str) -> None:
+        line = self.file.position(self.function.instructions[index].start)[0]
+        self.reasons.setdefault(f"line {line}: {what}")
+
+    def _verdict(self) -> Verdict:
+        if any(f.severity >= Severity.WARNING and f.rule.startswith("PF1") for f in self.findings):
+            return Verdict.HAZARD
+        return Verdict.UNDECIDED if self.reasons else Verdict.PROVEN
+
+

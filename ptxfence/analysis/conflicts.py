@@ -1,0 +1,158 @@
+"""Which generic accesses can meet which async operations, and the bits they get."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from ptxfence.analysis.effects import Completion, Mode, Proxy, Role, SyncKind
+from ptxfence.analysis.events import SHARED, Event, Events, Touch
+from ptxfence.analysis.region import Region
+from ptxfence.analysis.regions import Overlap, overlap
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """One async touch and the accesses that may conflict with it, as bit masks.
+
+    `near` are accesses to this CTA's bytes (or by this thread to a peer's), `far` those of a peer CTA that
+    reach the operation through a cluster-scope synchronisation. `unresolved` are accesses whose bytes are
+    unbounded: they may conflict, but accuse nobody.
+    """
+
+    touch: Touch
+    near: int
+    far: int
+    writes: int
+    unresolved: int
+
+
+class Conflicts:
+    """Bits of the generic accesses that matter and the conflicts of every async touch."""
+
+    def __init__(self, events: Events) -> None:
+        self.events = events
+        self.barrier_regions = _barriers(events)
+        generic = [t for t in events.touches if t.access.proxy is Proxy.GENERIC and self._is_data(t)]
+        asynchronous = [t for t in events.touches if t.is_async and t.region.space in SHARED]
+        meetings = self._meetings(generic, asynchronous)
+        self.touches: list[Touch] = []  # by bit number
+        self.via_mbarrier = 0  # bits of cp.async data whose completion an mbarrier tells
+        self._mask: dict[int, tuple[int, int]] = {}
+        self.reads = self.writes = self.remote = 0
+        for touch in generic:
+            if touch.number in meetings:
+                self._add(touch)
+        self.operations = {t.number: self._operation(t, generic, meetings) for t in asynchronous}
+
+    def _is_data(self, touch: Touch) -> bool:
+        region = touch.region
+        if touch.access.role not in (Role.DATA, Role.TMEM_SLOT) or region.space not in SHARED:
+            return False
+        return not any(barrier.holds(region) for barrier in self.barrier_regions)
+
+    def _meetings(self, generic: list[Touch], asynchronous: list[Touch]) -> dict[int, set[int]]:
+        """For each generic touch the async touches it overlaps; compared once per pair of distinct regions."""
+        by_region: dict[Region, list[Touch]] = {}
+        for touch in asynchronous:
+            by_region.setdefault(touch.region, []).append(touch)
+        cache: dict[Region, list[tuple[Region, Overlap]]] = {}
+        self.overlaps: dict[tuple[Region, Region], Overlap] = {}
+        found: dict[int, set[int]] = {}
+        for touch in generic:
+            if touch.region not in cache:
+                pairs = [(r, overlap(touch.region, r)) for r in by_region]
+                cache[touch.region] = [(r, how) for r, how in pairs if how is not Overlap.NO]
+            for region, how in cache[touch.region]:
+                self.overlaps[touch.region, region] = how
+                for other in by_region[region]:
+                    if (touch.access.mode | other.access.mode) & Mode.WRITE:
+                        found.setdefault(touch.number, set()).add(other.number)
+        return found
+
+    def _add(self, touch: Touch) -> None:
+        first = 1 << len(self.touches)
+        self.touches.append(touch)
+        second = first
+        if touch.access.completion is Completion.CP_ASYNC:
+            second = 1 << len(self.touches)
+            self.touches.append(touch)
+            self.via_mbarrier |= second
+        self._mask[touch.number] = (first, second)
+        both = first | second
+        if touch.access.mode & Mode.READ:
+            self.reads |= both
+        if touch.access.mode & Mode.WRITE:
+            self.writes |= both
+        if touch.region.peer or touch.access.completion is Completion.MBARRIER:
+            self.remote |= both
+
+    def mask(self, touch: Touch) -> int:
+        """The bit set when the data has landed (the access has happened)."""
+        return self._mask.get(touch.number, (0, 0))[0]
+
+    def async_mask(self, touch: Touch) -> int:
+        """The bit set when an mbarrier tells that the data of a cp.async has landed."""
+        return self._mask.get(touch.number, (0, 0))[1]
+
+    def _operation(self, touch: Touch, generic: list[Touch], meetings: dict[int, set[int]]) -> Operation:
+        hits = writes = unresolved = 0
+        for other in generic:
+            if touch.number not in meetings.get(other.number, ()):
+                continue
+            bits = self.mask(other) | self.async_mask(other)
+            hits |= bits
+            if other.access.mode & Mode.WRITE:
+                writes |= bits
+            if not (other.region.bounded and touch.region.bounded):
+                unresolved |= bits
+        crosses = touch.access.multicast or touch.access.both_ctas
+        near = hits if not touch.region.peer else hits & self.remote
+        far = (hits & ~self.remote) if crosses or touch.region.peer else 0
+        far |= hits & self.remote
+        return Operation(touch, near, far, writes, unresolved)
+
+    @cached_property
+    def components(self) -> dict[int, int]:
+        """For each async touch the mask of all accesses in its alias class."""
+        groups: list[tuple[int, set[int]]] = []
+        for number, operation in self.operations.items():
+            mask, members = operation.near | operation.far, {number}
+            rest: list[tuple[int, set[int]]] = []
+            for other_mask, others in groups:
+                if other_mask & mask:
+                    mask |= other_mask
+                    members |= others
+                else:
+                    rest.append((other_mask, others))
+            groups = [*rest, (mask, members)]
+        return {number: mask for mask, members in groups for number in members}
+
+    def touches_of(self, bits: int) -> Iterable[tuple[int, Touch]]:
+        """(bit, touch) for each set bit, lowest first."""
+        while bits:
+            low = bits & -bits
+            yield low, self.touches[low.bit_length() - 1]
+            bits ^= low
+
+
+def _barriers(events: Events) -> tuple[Region, ...]:
+    regions: dict[Region, None] = {}
+    for block in events.by_block.values():
+        for event in block:
+            if event.barrier is not None and event.barrier.bounded and not _invalidated(event, events):
+                regions.setdefault(event.barrier)
+    return tuple(regions)
+
+
+def _invalidated(event: Event, events: Events) -> bool:
+    return any(
+        other.effect.sync is not None
+        and other.effect.sync.kind is SyncKind.MBARRIER_INVAL
+        and other.barrier is not None
+        and event.barrier is not None
+        and overlap(other.barrier, event.barrier) is not Overlap.NO
+        for block in events.by_block.values()
+        for other in block
+    )

@@ -1,0 +1,160 @@
+"""Why the fence that is there does not count: the cause of a missing-fence finding (contract 2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxfence.analysis.conditions import subset
+from ptxfence.analysis.effects import Direction, Fence, FenceKind, Mode, Space, SyncKind
+from ptxfence.analysis.events import Event, Touch
+from ptxfence.analysis.flow import Flow
+from ptxfence.analysis.paths import Paths
+from ptxfence.analysis.report import Cause
+from ptxfence.analysis.state import State
+
+ATTEMPTS = (FenceKind.ASYNC, FenceKind.THREAD, FenceKind.ALIAS, FenceKind.TENSORMAP)
+
+
+@dataclass(frozen=True, slots=True)
+class Sighting:
+    """A fence of the kernel with what was pending when it ran (union over all paths)."""
+
+    event: Event
+    fence: Fence
+    own: int
+    shared: int
+    flying: int
+
+
+class Diagnosis:
+    """Causes for the hazards of one kernel; built only when there is one."""
+
+    def __init__(self, flow: Flow, paths: Paths) -> None:
+        self.flow = flow
+        self.paths = paths
+        self.cfg = flow.cfg
+        self.threads = flow.threads
+        self.sightings = self._sightings()
+        self._syncs = {
+            step.index
+            for steps in flow.steps.values()
+            for step in steps
+            if step.event is not None
+            and step.event.effect.sync is not None
+            and step.event.effect.sync.kind not in (SyncKind.MBARRIER_INIT, SyncKind.MBARRIER_INVAL)
+        }
+
+    def _sightings(self) -> list[Sighting]:
+        found: list[Sighting] = []
+        for block in sorted(self.flow.inputs):
+            state = self.flow.inputs[block].copy()
+            for step in self.flow.steps[block]:
+                event = step.event
+                if event is not None:
+                    found.extend(_sight(event, fence, state) for fence in event.effect.fences)
+                self.flow.apply(step, state, None)
+        return [s for s in found if s.fence.kind in ATTEMPTS and not self._for_init(s.event)]
+
+    def _for_init(self, event: Event) -> bool:
+        """Whether the fence directly follows an mbarrier.init: the older convention, no attempt at data."""
+        block = self.cfg.block_of(event.index)
+        previous = [s for s in self.flow.steps[block] if s.event is not None and s.index < event.index]
+        last = previous[-1].event if previous else None
+        return last is not None and last.effect.sync is not None and last.effect.sync.kind is SyncKind.MBARRIER_INIT
+
+    def cause(self, bit: int, access: Touch, operation: Touch) -> tuple[Cause, Sighting | None]:
+        """The cause and the fence it speaks of, for an access that reaches `operation` unfenced."""
+        best: tuple[Cause, Sighting | None] = (Cause.NO_FENCE, None)
+        order = list(Cause)
+        for sighting in self.sightings:
+            cause = self._judge(sighting, bit, access, operation)
+            if cause is None:
+                continue
+            if best[1] is None or order.index(cause) < order.index(best[0]):
+                best = (cause, sighting)
+        return best
+
+    def _judge(self, seen: Sighting, bit: int, access: Touch, operation: Touch) -> Cause | None:
+        fence, index = seen.fence, seen.event.index
+        flawed = self._flaw(fence, access, operation)
+        between = self._between(index, access.index, operation.index)
+        if flawed is not None:
+            in_place = between and (seen.own | seen.shared) & bit
+            return flawed if in_place else None
+        if between:
+            return self._misplaced(seen, bit, access, operation)
+        if self._foreign(seen, bit, operation):
+            return None
+        if self._hoisted(index, access, operation):
+            return Cause.HOISTED_OUT
+        if index < access.index and self._adjacent(index, access.index):
+            return Cause.FENCE_BEFORE_ACCESS
+        if self._adjacent(operation.index, index):
+            return Cause.FENCE_AFTER_USE
+        return None
+
+    def _flaw(self, fence: Fence, access: Touch, operation: Touch) -> Cause | None:
+        """What is wrong with the form of the fence, wherever it stands."""
+        if fence.kind is not FenceKind.ASYNC:
+            return Cause.NOT_A_PROXY_FENCE
+        far = access.region.peer or operation.region.peer or operation.access.multicast or operation.access.both_ctas
+        wanted = (Space.CLUSTER,) if far else (Space.CTA, Space.CLUSTER)
+        if not any(space in fence.covers for space in (Space.CTA, Space.CLUSTER)):
+            return Cause.WRONG_SPACE
+        if fence.direction is Direction.ACQUIRE:
+            return Cause.WRONG_DIRECTION
+        if fence.direction is Direction.RELEASE_READS and access.access.mode & Mode.WRITE:
+            return Cause.WRONG_DIRECTION
+        return None if any(space in fence.covers for space in wanted) else Cause.WRONG_SPACE
+
+    def _between(self, fence: int, access: int, operation: int) -> bool:
+        """Whether the fence lies on a path from the access to the operation that passes neither again."""
+        ends = (access, operation)
+        return self.paths.reaches(access, fence, lambda i: i in ends) and self.paths.reaches(
+            fence, operation, lambda i: i == access
+        )
+
+    def _misplaced(self, seen: Sighting, bit: int, access: Touch, operation: Touch) -> Cause | None:
+        index = seen.event.index
+        if seen.flying & (bit | bit >> 1):
+            return Cause.BEFORE_COMPLETION
+        mine, users = self.threads(index), self.threads(operation.index)
+        if seen.own & bit:
+            unpublished = self.paths.reaches(access.index, index, self._is_sync, leap=False)
+            if not unpublished:
+                return Cause.OFF_PATH
+            return Cause.SOME_PATHS if subset(access.threads, mine) else Cause.PARTIAL_THREADS
+        if seen.shared & bit:
+            return Cause.SOME_PATHS if subset(users, mine) else Cause.OFF_PATH
+        return Cause.OFF_PATH
+
+    def _foreign(self, seen: Sighting, bit: int, operation: Touch) -> bool:
+        """Whether the fence has work of its own: accesses outside this alias class wait for it."""
+        component = self.flow.conflicts.components[operation.number] | bit
+        return bool((seen.own | seen.shared) & ~component)
+
+    def _hoisted(self, fence: int, access: Touch, operation: Touch) -> bool:
+        block = self.cfg.block_of(fence)
+        for loop in self.cfg.loops:
+            if self.cfg.block_of(operation.index) not in loop.blocks or block in loop.blocks:
+                continue
+            inside = self.cfg.block_of(access.index) in loop.blocks
+            elsewhere = not self.paths.reaches(access.index, fence, lambda _: False, leap=False)
+            if self.cfg.dominates(block, loop.header) and (inside or elsewhere):
+                return True
+        return False
+
+    def _adjacent(self, source: int, target: int) -> bool:
+        """Whether the same thread comes from one to the other with no synchronisation between."""
+        return self.paths.reaches(source, target, self._is_sync, leap=False)
+
+    def _is_sync(self, index: int) -> bool:
+        return index in self._syncs
+
+
+def _sight(event: Event, fence: Fence, state: State) -> Sighting:
+    flying = 0
+    for bits in state.groups:
+        flying |= bits
+    shared = state.warp[0] | state.pub[0] | state.peer[0]
+    return Sighting(event, fence, state.own[0], shared, flying)

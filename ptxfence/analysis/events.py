@@ -1,0 +1,126 @@
+"""The few instructions that matter to the flow: accesses, fences, synchronisation, completion.
+
+An `Event` is one instruction with its effect resolved: which bytes, which mbarrier, which barrier id, under
+which guard. A `Touch` is one data access of an event; touches that can meet in a hazard get the bits of the
+flow's bit sets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ptxfence.analysis.cfg import Cfg
+from ptxfence.analysis.conditions import ThreadSet
+from ptxfence.analysis.effects import Access, Effect, Knowledge, Proxy, Role, Space
+from ptxfence.analysis.isa import effect, lookup
+from ptxfence.analysis.region import Region
+from ptxfence.analysis.values import Values
+from ptxfence.grammar.parse import Function, Module
+
+SHARED = (Space.CTA, Space.CLUSTER, Space.ANY)
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """One data access: `region` over all threads of `threads` and all iterations."""
+
+    number: int
+    index: int
+    access: Access
+    region: Region
+    threads: ThreadSet
+
+    @property
+    def is_async(self) -> bool:
+        return self.access.proxy is Proxy.ASYNC
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One relevant instruction. `ids` is the range of barrier ids (inclusive), `barrier` the mbarrier's bytes."""
+
+    index: int
+    effect: Effect
+    guard: ThreadSet
+    touches: tuple[Touch, ...] = ()
+    barrier: Region | None = None
+    ids: tuple[int, int] | None = None
+    count: int | None = None
+    pending: int | None = None
+
+
+class Events:
+    """All events of one function body in order, and its touches."""
+
+    def __init__(self, module: Module, function: Function, cfg: Cfg, values: Values) -> None:
+        self.module = module
+        self.function = function
+        self.cfg = cfg
+        self.values = values
+        self.touches: list[Touch] = []
+        self.unknown: list[int] = []
+        self.by_block: dict[int, list[Event]] = {block: self._block_events(block) for block in cfg.order}
+
+    def _block_events(self, block: int) -> list[Event]:
+        found: list[Event] = []
+        bounds = self.cfg.blocks[block]
+        for instruction in self.cfg.instructions[bounds.start : bounds.end]:
+            quick = lookup(instruction.opcode)
+            if quick.relevant and (event := self._event(instruction.index)) is not None:
+                found.append(event)
+        return found
+
+    def _event(self, index: int) -> Event | None:
+        instruction = self.cfg.instructions[index]
+        what = effect(instruction.opcode, instruction.operands)
+        if what.knowledge is Knowledge.UNKNOWN:
+            self.unknown.append(index)
+        touches = self._touches(index, what)
+        if not (touches or what.fences or what.sync or what.group):
+            return None
+        guard: ThreadSet = self.values.guard(index) if instruction.guard else frozenset()
+        sync, group = what.sync, what.group
+        return Event(
+            index=index,
+            effect=what,
+            guard=guard,
+            touches=touches,
+            barrier=self.values.mbarrier_region(index, sync.address) if sync and sync.address is not None else None,
+            ids=self._ids(index, sync.barrier) if sync else None,
+            count=self._constant(index, sync.count) if sync else None,
+            pending=self._constant(index, group.pending) if group else None,
+        )
+
+    def _touches(self, index: int, what: Effect) -> tuple[Touch, ...]:
+        found: list[Touch] = []
+        for access in what.accesses:
+            if access.role is Role.MBARRIER or access.space not in (*SHARED, Space.GLOBAL):
+                continue
+            touch = self._touch(index, access)
+            if touch is not None:
+                found.append(touch)
+        return tuple(found)
+
+    def _touch(self, index: int, access: Access) -> Touch | None:
+        if access.space is Space.GLOBAL and access.proxy is Proxy.GENERIC and access.role is Role.DATA:
+            return None
+        region = self.values.region(index, access)
+        if region.space not in SHARED and access.proxy is Proxy.GENERIC:
+            return None
+        touch = Touch(len(self.touches), index, access, region, self.values.threads(index))
+        self.touches.append(touch)
+        return touch
+
+    def _constant(self, index: int, operand: int | None) -> int | None:
+        return None if operand is None else self.values.constant(index, operand)
+
+    def _ids(self, index: int, operand: int | None) -> tuple[int, int] | None:
+        if operand is None:
+            return None
+        return self.values.interval(index, operand)
+
+
+def in_order(events: Events) -> Sequence[Event]:
+    """All events by instruction index."""
+    return sorted((e for block in events.by_block.values() for e in block), key=lambda e: e.index)

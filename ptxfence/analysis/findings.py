@@ -1,0 +1,236 @@
+"""From hazards to findings: rule, severity, confidence, cause, message and path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ptxfence.analysis.conditions import subset
+from ptxfence.analysis.diagnosis import Diagnosis, Sighting
+from ptxfence.analysis.effects import Completion, Mode, Role, SyncKind
+from ptxfence.analysis.events import Touch
+from ptxfence.analysis.flow import Flow, Hazard
+from ptxfence.analysis.overwrite import Overwrites
+from ptxfence.analysis.paths import Paths
+from ptxfence.analysis.pinned import pinned
+from ptxfence.analysis.region import Region
+from ptxfence.analysis.regions import Overlap
+from ptxfence.analysis.report import Cause, Confidence, Finding, Severity
+from ptxfence.analysis.rules import NAMES
+from ptxfence.analysis.universe import one_thread, warp_range
+from ptxfence.analysis.witness import Route, Witness, describe, verb
+from ptxfence.grammar.module import PtxFile
+
+OWN_FENCE = "fence.proxy.async.shared::cta;"
+CLUSTER_FENCE = "fence.proxy.async.shared::cluster;"
+
+_WORDS = {
+    Cause.NO_FENCE: "no proxy fence stands between",
+    Cause.HOISTED_OUT: "the fence at line {line} runs before the loop, the access inside it",
+    Cause.FENCE_BEFORE_ACCESS: "the fence at line {line} precedes the first access",
+    Cause.BEFORE_COMPLETION: "the fence at line {line} runs before the copied data has landed",
+    Cause.FENCE_AFTER_USE: "the fence at line {line} follows the async operation",
+    Cause.PARTIAL_THREADS: "the fence at line {line} is not executed by every thread that made the first access",
+    Cause.OFF_PATH: "the fence at line {line} is not on the way from the first access to the async operation",
+    Cause.SOME_PATHS: "the fence at line {line} is executed on some paths only",
+    Cause.WRONG_SPACE: "the fence at line {line} is limited to another state space",
+    Cause.WRONG_DIRECTION: "the fence at line {line} orders the other direction only",
+    Cause.NOT_A_PROXY_FENCE: "the fence at line {line} orders threads, not proxies",
+    Cause.UNSYNCHRONISED: "nothing orders the first access before the thread that issues the async operation",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Pairing:
+    """One access of one hazard with its verdict."""
+
+    bit: int
+    access: Touch
+    operation: Touch
+    rule: str
+    severity: Severity
+    cause: Cause
+    sighting: Sighting | None
+
+
+class Findings:
+    """Turns the hazards of one kernel into findings."""
+
+    def __init__(self, file: PtxFile, flow: Flow) -> None:
+        self.flow = flow
+        self.conflicts = flow.conflicts
+        self.paths = Paths(flow.cfg, flow.handoffs)
+        self.diagnosis = Diagnosis(flow, self.paths)
+        self.witness = Witness(file, flow, self.paths)
+        self.overwrites = Overwrites(flow, self.paths)
+        self.reasons: dict[str, None] = {}
+
+    def of(self, hazard: Hazard) -> Iterator[Finding]:
+        """One finding per rule for this async operation."""
+        operation = hazard.operation
+        pairings: dict[str, list[Pairing]] = {}
+        for bit, access in self.conflicts.touches_of(hazard.accesses):
+            if bit & operation.unresolved:
+                self._undecided(access, operation.touch)
+            elif (pairing := self._pairing(bit, access, operation.touch)) is not None:
+                pairings.setdefault(pairing.rule, []).append(pairing)
+        for bit, access in self.conflicts.touches_of(hazard.unsynchronised & ~operation.unresolved):
+            if self._races(access, operation.touch):
+                pairing = self._unsynchronised(bit, access, operation.touch)
+                pairings.setdefault(pairing.rule, []).append(pairing)
+        for rule in sorted(pairings):
+            yield self._finding(pairings[rule])
+
+    def _undecided(self, access: Touch, operation: Touch) -> None:
+        for touch in (access, operation):
+            if not touch.region.bounded:
+                index = touch.index
+                lost, why = self.flow.events.values.unresolved(index, touch.access)
+                place = self.witness.place(index)
+                reason = f"line {place.line}: {place.text}: address not resolved"
+                if lost is not None and lost != index:
+                    reason += f" (lost at line {self.witness.line(lost)}: {why})"
+                self.reasons.setdefault(reason)
+
+    def _pairing(self, bit: int, access: Touch, operation: Touch) -> Pairing | None:
+        if self.overwrites.retired(access, operation):
+            return None
+        cause, sighting = self.diagnosis.cause(bit, access, operation)
+        rule = self._rule(bit, access, operation)
+        if cause is Cause.WRONG_SPACE:
+            rule = "PF111"
+        severity = self._severity(rule, bit, access, operation)
+        return Pairing(bit, access, operation, rule, severity, cause, sighting)
+
+    def _unsynchronised(self, bit: int, access: Touch, operation: Touch) -> Pairing:
+        rule = self._rule(bit, access, operation)
+        severity = self._severity(rule, bit, access, operation)
+        return Pairing(bit, access, operation, rule, severity, Cause.UNSYNCHRONISED, None)
+
+    def _races(self, access: Touch, operation: Touch) -> bool:
+        """Whether threads that no synchronisation joined with the issuer made the access for certain."""
+        issuers = self.flow.threads(operation.index)
+        span = warp_range(issuers)
+        if not one_thread(issuers) or span is None or subset(access.threads, issuers):
+            return False
+        theirs = warp_range(access.threads)
+        if theirs is not None and span[0] <= theirs[0] and theirs[1] <= span[1]:
+            return False
+        if self.overwrites.retired(access, operation):
+            return False
+        return self.conflicts.overlaps.get((access.region, operation.region)) is Overlap.CERTAIN or (
+            access.region.terms is not None and access.region.bounded and operation.region.bounded
+        )
+
+    def _rule(self, bit: int, access: Touch, operation: Touch) -> str:
+        if access.access.completion in (Completion.CP_ASYNC, Completion.MBARRIER):
+            return "PF104"
+        if not access.access.mode & Mode.WRITE:
+            return "PF103"
+        return "PF102" if operation.access.mode & Mode.WRITE else "PF101"
+
+    def _severity(self, rule: str, bit: int, access: Touch, operation: Touch) -> Severity:
+        if access.access.role is Role.TMEM_SLOT:
+            return Severity.NOTE
+        if rule == "PF104":
+            return Severity.WARNING if bit & self.conflicts.via_mbarrier else Severity.ERROR
+        if rule == "PF102":
+            certain = self.conflicts.overlaps.get((access.region, operation.region)) is Overlap.CERTAIN
+            return Severity.ERROR if certain else Severity.WARNING
+        if rule == "PF103":
+            if self._slot_load(access, operation):
+                return Severity.NOTE
+            value = access.access.value
+            return Severity.WARNING if pinned(self.flow.cfg, access.index, value, operation.index) else Severity.ERROR
+        return Severity.ERROR
+
+    def _slot_load(self, access: Touch, operation: Touch) -> bool:
+        """The load of the address that tcgen05.alloc wrote, with a CTA or cluster barrier before the operation."""
+        slots = [t for t in self.flow.events.touches if t.access.role is Role.TMEM_SLOT]
+        if not any(_same_place(slot.region, access.region) for slot in slots):
+            return False
+        barriers = {
+            step.index
+            for steps in self.flow.steps.values()
+            for step in steps
+            if step.event is not None
+            and step.event.effect.sync is not None
+            and step.event.effect.sync.kind in (SyncKind.BAR, SyncKind.CLUSTER_WAIT)
+        }
+        return not self.paths.reaches(access.index, operation.index, lambda i: i in barriers)
+
+    def _finding(self, pairings: list[Pairing]) -> Finding:
+        order = list(Cause)
+        worst = max(p.severity for p in pairings)
+        lead = min(pairings, key=lambda p: (-p.severity, order.index(p.cause), p.access.index))
+        others = list({p.access.index: p for p in pairings if p.access.index != lead.access.index}.values())
+        route = self.witness.route(lead.access, lead.operation)
+        anchor, fence = self._remedy(lead, route)
+        return Finding(
+            rule=lead.rule,
+            name=NAMES[lead.rule],
+            severity=worst,
+            confidence=self._confidence(lead),
+            kernel=self.flow.events.function.name,
+            cause=lead.cause,
+            message=self._message(lead, route, len(others), anchor, fence),
+            first=self.witness.place(lead.access.index, lead.access.region),
+            second=self.witness.place(lead.operation.index, lead.operation.region),
+            path=self.witness.steps(lead.access, lead.operation, route),
+            others=tuple(self.witness.place(p.access.index, p.access.region) for p in others),
+            anchor=anchor,
+            fence=fence,
+        )
+
+    def _confidence(self, pairing: Pairing) -> Confidence:
+        how = self.conflicts.overlaps.get((pairing.access.region, pairing.operation.region))
+        if how is Overlap.CERTAIN and pairing.access.region.exact and pairing.operation.region.exact:
+            return Confidence.CERTAIN
+        bounded = pairing.access.region.bounded and pairing.operation.region.bounded
+        return Confidence.LIKELY if bounded else Confidence.POSSIBLE
+
+    def _remedy(self, pairing: Pairing, route: Route) -> tuple[int | None, str | None]:
+        if pairing.cause is Cause.UNSYNCHRONISED:
+            return None, None
+        far = pairing.operation.access.multicast or pairing.operation.access.both_ctas or pairing.access.region.peer
+        fence = CLUSTER_FENCE if far else OWN_FENCE
+        if pairing.bit & self.conflicts.via_mbarrier or pairing.access.access.completion is Completion.MBARRIER:
+            return pairing.operation.index, fence
+        landed = pairing.access.access.completion is Completion.SYNC
+        for event, _ in route.events:
+            if event.effect.group is not None:
+                landed = True
+            elif landed and event.effect.sync is not None:
+                return event.index, fence
+        return pairing.operation.index, fence
+
+    def _message(self, lead: Pairing, route: Route, more: int, anchor: int | None, fence: str | None) -> str:
+        witness = self.witness
+        first, second = lead.access, lead.operation
+        count = f" (and {more} more like it)" if more else ""
+        says = _WORDS[lead.cause]
+        if lead.sighting is not None:
+            says = says.format(line=witness.line(lead.sighting.event.index))
+            says += f" (`{witness.place(lead.sighting.event.index).text}`)"
+        parts = [
+            f"line {witness.line(first.index)}: {witness.opcode(first.index)} {verb(first)} {describe(first.region)}"
+            f"{count} through the generic proxy; line {witness.line(second.index)}: {witness.opcode(second.index)} "
+            f"{verb(second)} {describe(second.region)} through the async proxy",
+            self._between(route),
+            f"{lead.cause.value}: {says}",
+        ]
+        if anchor is not None and fence is not None:
+            parts.append(f"insert `{fence}` before line {witness.line(anchor)}")
+        return "; ".join(parts)
+
+    def _between(self, route: Route) -> str:
+        named = (f"{self.witness.opcode(e.index)} (line {self.witness.line(e.index)})" for e in route.syncs)
+        syncs = list(dict.fromkeys(named))
+        if not syncs:
+            return "no synchronisation stands between, one thread does both"
+        shown = ", ".join(syncs[:3]) + (", ..." if len(syncs) > 3 else "")
+        return f"ordered by {shown}"
+
+
+def _same_place(slot: Region, region: Region) -> bool:
+    return (slot.base, slot.lo, slot.hi) == (region.base, region.lo, region.hi)

@@ -1,0 +1,141 @@
+"""Which release may be acquired by which wait (PTX ISA 8.9: synchronizes-with through barriers and mbarriers).
+
+Two instructions can pair when they name the same barrier and different threads can execute them, or the same
+threads do and the release comes before that wait with no other wait on the barrier between. A pairing through
+an unresolved barrier is uncertain: it neither clears nor accuses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ptxfence.analysis.cfg import Cfg
+from ptxfence.analysis.conditions import disjoint
+from ptxfence.analysis.effects import SyncKind
+from ptxfence.analysis.events import Event, Events
+from ptxfence.analysis.regions import Overlap, overlap
+from ptxfence.analysis.universe import one_thread
+
+ARRIVES = (SyncKind.MBARRIER_ARRIVE, SyncKind.CP_ASYNC_ARRIVE, SyncKind.TCGEN05_COMMIT)
+NAMED = (SyncKind.BAR, SyncKind.BAR_ARRIVE)
+
+
+@dataclass(slots=True)
+class Waiter:
+    """A wait and the releases that may satisfy it, grouped by role: alternatives stand in one group."""
+
+    event: Event
+    groups: list[list[Event]] = field(default_factory=lambda: list[list[Event]]())
+    uncertain: list[Event] = field(default_factory=lambda: list[Event]())
+
+
+class Handoffs:
+    """All pairings of one kernel."""
+
+    def __init__(self, events: Events) -> None:
+        self.cfg = events.cfg
+        self.threads = events.values.threads
+        everything = [e for block in events.by_block.values() for e in block if e.effect.sync]
+        self._arrives = [e for e in everything if _kind(e) in ARRIVES]
+        self._waits = [e for e in everything if _kind(e) is SyncKind.MBARRIER_WAIT]
+        self._bars = [e for e in everything if _kind(e) in NAMED]
+        self._reach: dict[int, frozenset[int]] = {}
+        self.waiters: dict[int, Waiter] = {}
+        for wait in self._waits:
+            self._add(wait, self._arrives, self._mbarrier_pair)
+        for bar in self._bars:
+            if _kind(bar) is SyncKind.BAR:
+                self._add(bar, self._bars, self._bar_pair)
+        self.listeners: dict[int, list[int]] = {}
+        for number, waiter in self.waiters.items():
+            for release in (r for group in waiter.groups for r in group):
+                self.listeners.setdefault(release.index, []).append(number)
+
+    def _add(self, wait: Event, candidates: list[Event], pair: Callable[[Event, Event], bool | None]) -> None:
+        waiter = Waiter(wait)
+        for release in candidates:
+            answer = pair(release, wait)
+            if answer is None:
+                continue
+            if not answer:
+                waiter.uncertain.append(release)
+                continue
+            self._place(waiter, release)
+        if waiter.groups or waiter.uncertain:
+            self.waiters[wait.index] = waiter
+
+    def _place(self, waiter: Waiter, release: Event) -> None:
+        threads = self.threads(release.index)
+        for group in waiter.groups:
+            if any(not disjoint(self.threads(other.index), threads) for other in group):
+                group.append(release)
+                return
+        waiter.groups.append([release])
+
+    def _mbarrier_pair(self, release: Event, wait: Event) -> bool | None:
+        """True: pairs; False: may pair; None: cannot."""
+        a, b = release.barrier, wait.barrier
+        if a is None or b is None:
+            return None
+        if not a.bounded or not b.bounded:
+            return False if a.base == b.base or a.base is None or b.base is None else None
+        if overlap(a, b) is Overlap.NO:
+            return None
+        mine, theirs = self.threads(release.index), self.threads(wait.index)
+        if disjoint(mine, theirs):
+            return True
+        if one_thread(mine) and mine == theirs:
+            return None
+        return True if wait.index in self._next_waits(release) else None
+
+    def _bar_pair(self, release: Event, wait: Event) -> bool | None:
+        if release is wait or not _ids_meet(release, wait):
+            return None
+        if not disjoint(self.threads(release.index), self.threads(wait.index)):
+            return None
+        return release.ids is not None and wait.ids is not None
+
+    def _next_waits(self, release: Event) -> frozenset[int]:
+        """Waits on the release's barrier that its own threads can come to next."""
+        if release.index not in self._reach:
+            stops = {
+                w.index
+                for w in self._waits
+                if w.barrier is not None and release.barrier is not None
+                if overlap(w.barrier, release.barrier) is not Overlap.NO
+            }
+            self._reach[release.index] = reachable(self.cfg, release.index, frozenset(stops))
+        return self._reach[release.index]
+
+
+def reachable(cfg: Cfg, index: int, stops: frozenset[int]) -> frozenset[int]:
+    """The members of `stops` that control flow can come to from `index` without passing another of them."""
+    ordered = sorted(stops)
+    found: set[int] = set()
+    start = cfg.block_of(index)
+    seen: set[int] = set()
+    work = [(start, index + 1)]
+    while work:
+        block, first = work.pop()
+        end = cfg.blocks[block].end
+        hit = next((s for s in ordered if first <= s < end), None)
+        if hit is not None:
+            found.add(hit)
+            continue
+        for successor in cfg.succs[block]:
+            if successor not in seen:
+                seen.add(successor)
+                work.append((successor, cfg.blocks[successor].start))
+    return frozenset(found)
+
+
+def _ids_meet(a: Event, b: Event) -> bool:
+    if a.ids is None or b.ids is None:
+        return True
+    return a.ids[0] <= b.ids[1] and b.ids[0] <= a.ids[1]
+
+
+def _kind(event: Event) -> SyncKind:
+    assert event.effect.sync is not None
+    return event.effect.sync.kind

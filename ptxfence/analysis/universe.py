@@ -1,0 +1,167 @@
+"""The thread sets that the flow keeps facts apart for, and what a control-flow edge says about them.
+
+Facts about a published access are kept once per distinct thread set F in which a fence or a wait runs: the
+bit of access `a` under F is set while some thread of F may not have seen a covering fence for `a`. Index 0
+is the set of all threads. A path that threads of F never take says nothing about F, so its bits are dropped
+there; a path that only threads of F take may rely on the bits of F.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from ptxfence.analysis.conditions import ALL, Atom, ThreadSet, contradicts, disjoint, subset
+
+WARP = 32
+LIMIT = 12
+TID = "tid.x"
+LANE_KEYS = ("elect", "lane")
+
+
+@dataclass(frozen=True, slots=True)
+class Restriction:
+    """What taking an edge does: `unreached` sets get no facts, all of `inside` share the path's facts.
+
+    `own_drop` and `warp_drop` are bits of accesses that the threads of this path (this warp) cannot have made.
+    """
+
+    unreached: tuple[int, ...]
+    inside: tuple[int, ...]
+    own_drop: int
+    warp_drop: int
+
+    @property
+    def empty(self) -> bool:
+        return not self.unreached and len(self.inside) < 2 and not self.own_drop and not self.warp_drop
+
+
+def uniform_part(threads: ThreadSet) -> ThreadSet:
+    return frozenset(atom for atom in threads if not atom.varies)
+
+
+def negate(threads: ThreadSet) -> ThreadSet:
+    """The complement, where one atom expresses it; otherwise nothing is known."""
+    if len(threads) != 1:
+        return ALL
+    (atom,) = threads
+    return frozenset((replace(atom, negated=not atom.negated, occupied=False),))
+
+
+def occupied(threads: ThreadSet) -> bool:
+    """Whether the varying part of the set holds at least one thread of every CTA."""
+    varying = [atom for atom in threads if atom.varies]
+    lanes = [atom for atom in varying if atom.key in LANE_KEYS]
+    ranges = [atom for atom in varying if atom.key == TID and not atom.negated]
+    if len(lanes) + len(ranges) < len(varying):
+        return False
+    if not all(atom.occupied for atom in varying) or len(lanes) > 1:
+        return False
+    lo = max((atom.lo for atom in ranges), default=0)
+    hi = min((atom.hi for atom in ranges), default=1 << 16)
+    if not lanes:
+        return lo < hi
+    first_warp = -(-lo // WARP) * WARP
+    return first_warp + WARP <= hi
+
+
+def in_every_warp(threads: ThreadSet, context: ThreadSet) -> bool:
+    """Whether every warp of `context` has a thread in the set."""
+    rest = [a for a in threads if a.varies and not subset(context, frozenset((a,)))]
+    return len(rest) <= 1 and all(atom.key in LANE_KEYS and atom.occupied for atom in rest)
+
+
+def one_thread(threads: ThreadSet) -> bool:
+    """Whether at most one thread per warp is in the set."""
+    return any(
+        not atom.negated and (atom.key == "elect" or (atom.key in (TID, "lane") and atom.hi - atom.lo == 1))
+        for atom in threads
+    )
+
+
+def warp_range(threads: ThreadSet) -> tuple[int, int] | None:
+    """The range of `tid.x`, widened to whole warps, that holds the set; None where nothing is known."""
+    ranges = [atom for atom in threads if atom.key == TID and not atom.negated]
+    if not ranges:
+        return None
+    lo = max(atom.lo for atom in ranges)
+    hi = min(atom.hi for atom in ranges)
+    return lo // WARP * WARP, -(-hi // WARP) * WARP
+
+
+def _warp_aligned(atom: Atom) -> bool:
+    return not atom.varies or (atom.key == TID and atom.lo % WARP == 0 and atom.hi % WARP == 0)
+
+
+class Universe:
+    """The thread sets of one kernel. `sets[0]` is everybody."""
+
+    def __init__(self, wanted: Iterable[ThreadSet]) -> None:
+        found: dict[ThreadSet, None] = {ALL: None}
+        for threads in wanted:
+            uniform = uniform_part(threads)
+            if len(found) + 2 <= LIMIT:
+                found.setdefault(uniform)
+                found.setdefault(threads)
+        self.sets = tuple(found)
+        self.size = len(self.sets)
+        index = {threads: i for i, threads in enumerate(self.sets)}
+        self.uniform_index = tuple(index[uniform_part(threads)] for threads in self.sets)
+        self.resets: dict[int, tuple[int, ...]] = self._resets()
+
+    def _resets(self) -> dict[int, tuple[int, ...]]:
+        at: dict[int, list[int]] = {}
+        for i, threads in enumerate(self.sets):
+            for definition in {d for atom in threads for d in atom.defs}:
+                at.setdefault(definition, []).append(i)
+        return {definition: tuple(sets) for definition, sets in at.items()}
+
+    def helpers(self, participants: ThreadSet, *, warp: bool) -> tuple[tuple[int, ...], ...]:
+        """Per set G the sets whose fences count for G after a synchronisation among `participants`.
+
+        A set F counts for G if it is never empty where G's uniform conditions hold and takes part in the
+        synchronisation (`warp`: in that of every warp).
+        """
+        result: list[tuple[int, ...]] = []
+        for g in self.sets:
+            uniform = uniform_part(g)
+            useful = [
+                i
+                for i, f in enumerate(self.sets)
+                if subset(uniform, uniform_part(f))
+                and (
+                    in_every_warp(f, participants)
+                    if warp
+                    else occupied(f) and (not f or subset(f, _varying(participants)))
+                )
+            ]
+            result.append(tuple(useful))
+        return tuple(result)
+
+    def members(self, threads: ThreadSet) -> tuple[int, ...]:
+        """Sets that may share a thread with `threads`."""
+        return tuple(i for i, f in enumerate(self.sets) if not disjoint(threads, f))
+
+    def restriction(
+        self, threads: ThreadSet, learned: ThreadSet, accessors: tuple[tuple[int, ThreadSet], ...]
+    ) -> Restriction | None:
+        """The effect of an edge whose taking teaches `learned`, on which `threads` run; None for none.
+
+        `accessors` are (bit mask, thread set) of the accesses.
+        """
+        if not learned:
+            return None
+        unreached = tuple(i for i, f in enumerate(self.sets) if disjoint(threads, f))
+        inside = tuple(i for i, f in enumerate(self.sets) if subset(threads, f))
+        own = warp = 0
+        for mask, accessor in accessors:
+            for atom in learned:
+                if any(contradicts(atom, other) for other in accessor):
+                    own |= mask
+                    warp |= mask if _warp_aligned(atom) else 0
+        found = Restriction(unreached, inside, own, warp)
+        return None if found.empty else found
+
+
+def _varying(threads: ThreadSet) -> ThreadSet:
+    return frozenset(atom for atom in threads if atom.varies)
