@@ -14,10 +14,10 @@ from ptxfence.analysis import isa_rows_async, isa_rows_generic, isa_rows_sync
 from ptxfence.analysis.effects import BytesOf, Effect, Flow, Knowledge
 from ptxfence.analysis.isa_form import Form, Row
 from ptxfence.analysis.isa_operations import Op, operation
-from ptxfence.analysis.isa_rows_silent import SILENT
+from ptxfence.analysis.isa_rows_silent import OUTSIDE, SILENT
 from ptxfence.grammar.model import Operand
 
-__all__ = ["ROWS", "SILENT", "Op", "effect", "lookup", "operation"]
+__all__ = ["OUTSIDE", "ROWS", "SILENT", "Op", "effect", "lookup", "operation"]
 
 Kinds = tuple[type[Operand], ...]
 
@@ -53,6 +53,8 @@ def effect(opcode: str, operands: Sequence[Operand]) -> Effect:
 
 def _build(opcode: str, kinds: Kinds | None) -> Effect:
     parts = opcode.split(".")
+    if any(opcode == name or opcode.startswith(f"{name}.") for name in OUTSIDE):
+        return _unknown(opcode)
     for length in range(min(_longest, len(parts)), 0, -1):
         name = ".".join(parts[:length])
         if name in SILENT:

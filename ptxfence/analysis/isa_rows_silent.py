@@ -1,4 +1,4 @@
-"""Opcodes without rows: some that touch no memory that a proxy fence is about and order nothing, and those left unknown.
+"""Opcodes without rows: those that touch no memory of interest and order nothing, and those left unknown.
 
 The name is one or more leading components of the opcode; their qualifiers do not matter. Texture and surface
 instructions use the texture proxy (PTX ISA 8.6), `tcgen05.ld` and its like tensor memory: no proxy fence is about them.
@@ -32,11 +32,11 @@ SILENT = frozenset(
 )
 
 _FABRIC = """
-fabric.submit fabric.try_atom.async fabric.try_get.async fabric.try_pullred.async fabric.try_put.async fabric.try_red.async
-fabric.wait
+fabric.submit fabric.try_atom.async fabric.try_get.async fabric.try_pullred.async fabric.try_put.async
+fabric.try_red.async fabric.wait
 """
 # The completion that `.sync_restrict::proxy::async` waits for does not reach the generic proxy (PTX ISA 9.5), and
-# nothing says what it leaves behind. The operands of `spcompress` and `spdecompress` are not documented where we looked.
+# nothing says what it leaves behind. We have seen no documentation of `spcompress` and `spdecompress`.
 _UNCLEAR = "cp.async.bulk.wait_group.sync_restrict::proxy::async spcompress spdecompress"
 
 # Opcodes of the ISA that stay unknown on purpose: the fabric proxy is out of scope and may touch shared memory.
