@@ -7,7 +7,7 @@ Qualifiers are a set, because producers and ptxas agree on no order (`.relaxed.c
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ptxfence.analysis.effects import (
     Access,
@@ -51,18 +51,19 @@ ORDERS = {
 VECTORS = {"v2": 2, "v4": 4, "v8": 8}
 
 
-@dataclass(slots=True)
 class Form:
     """An opcode without the row's name, and the kinds of its operands (None: operands not looked at)."""
 
-    opcode: str
-    family: str
-    words: tuple[str, ...]
-    kinds: tuple[type[Operand], ...] | None = None
-    qualifiers: frozenset[str] = field(init=False)
+    __slots__ = ("family", "kinds", "opcode", "qualifiers", "words")
 
-    def __post_init__(self) -> None:
-        self.qualifiers = frozenset(self.words)
+    def __init__(
+        self, opcode: str, family: str, words: tuple[str, ...], kinds: tuple[type[Operand], ...] | None = None
+    ) -> None:
+        self.opcode = opcode
+        self.family = family
+        self.words = words
+        self.kinds = kinds
+        self.qualifiers = frozenset(words)
 
     def has(self, *words: str) -> bool:
         """Whether any of the qualifiers is there."""
