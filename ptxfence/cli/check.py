@@ -1,0 +1,172 @@
+"""Find missing, misplaced and superfluous proxy fences. Never writes to what it checks."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ptxfence.cli.formats import NAMES
+from ptxfence.cli.gather import Gathered
+from ptxfence.cli.options import add_paths, add_rule_options, add_run_options, require_one, resolver
+from ptxfence.errors import InputError
+
+if TYPE_CHECKING:
+    from ptxfence.batch.examine import Task
+    from ptxfence.cli.formats.run import Run
+    from ptxfence.triage.baseline import Baseline
+    from ptxfence.triage.result import FileResult
+
+_PARALLEL_FROM = 4  # files; below that a process pool costs more than it saves
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    add_paths(parser)
+    group = parser.add_argument_group("output")
+    group.add_argument("--format", choices=NAMES, default="text")
+    group.add_argument("--output", "-o", type=Path, metavar="FILE", help="write the report there")
+    group.add_argument("--baseline", metavar="FILE", help="findings listed there do not fail")
+    group.add_argument("--write-baseline", type=Path, metavar="FILE", help="list the present findings in a file")
+    group.add_argument("--diff-against", metavar="FOLDER", help="report only what that other dump does not have")
+    group.add_argument("--shard", type=_shard, metavar="I/N", help="check every N-th file only, starting with I")
+    add_rule_options(parser)
+    add_run_options(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    require_one(("diff_against", "baseline"), arguments)
+    from ptxfence.triage.summary import exit_status
+
+    report = check(arguments)
+    if arguments.write_baseline is not None:
+        from ptxfence.triage.baseline import dump
+
+        _write(arguments.write_baseline, dump(report.results))
+    _publish(report, arguments.format, arguments.output)
+    allow_empty = all(settings.allow_empty for settings in report.settings.values()) and bool(
+        report.settings or arguments.allow_empty
+    )
+    return exit_status(report.results, report.settings, allow_empty=allow_empty or arguments.shard is not None)
+
+
+def check(arguments: argparse.Namespace) -> Run:
+    """Check the paths of a command line."""
+    from ptxfence.cli.formats.run import Run
+    from ptxfence.triage.settle import settle
+    from ptxfence.triage.summary import summarise
+
+    started = time.perf_counter()
+    gathered = Gathered(resolver(arguments))
+    known = _reference(arguments) if arguments.diff_against else None
+    raw, duplicates = _examine(gathered, arguments.paths, arguments)
+    baselines: dict[Path, Baseline] = {}
+    results = tuple(
+        settle(result, settings, known or _baseline(settings.baseline, baselines))
+        for result in raw
+        for settings in (gathered.settings[result.path],)
+    )
+    summary = summarise(results, time.perf_counter() - started, duplicates)
+    return Run(results, summary, gathered.settings, Path.cwd())
+
+
+def _examine(
+    gathered: Gathered, paths: Iterable[str], arguments: argparse.Namespace
+) -> tuple[list[FileResult], int]:
+    from ptxfence.batch.pool import Runner, available_cores
+
+    tasks = _sharded(gathered.tasks(paths), arguments.shard)
+    first: list[Task] = []
+    for task in tasks:
+        first.append(task)
+        if len(first) >= _PARALLEL_FROM:
+            break
+    jobs = gathered.resolver.command_line.jobs or (1 if len(first) < _PARALLEL_FROM else available_cores())
+    with _cache(arguments) as cache:
+        runner = Runner(jobs, cache)
+        results = list(_watched(runner.run(_chain(first, tasks)), paths, len(first)))
+    results.extend(gathered.failures)
+    return results, runner.duplicates
+
+
+def _reference(arguments: argparse.Namespace) -> Baseline:
+    """The findings of the other dump, under the same settings."""
+    from ptxfence.triage.baseline import of_results
+    from ptxfence.triage.settle import settle
+
+    gathered = Gathered(resolver(arguments))
+    raw, _ = _examine(gathered, [arguments.diff_against], arguments)
+    return of_results(settle(result, gathered.settings[result.path]) for result in raw)
+
+
+def _baseline(path: Path | None, known: dict[Path, Baseline]) -> Baseline | None:
+    if path is None:
+        return None
+    if path not in known:
+        from ptxfence.triage.baseline import load
+
+        known[path] = load(path)
+    return known[path]
+
+
+def _cache(arguments: argparse.Namespace):
+    if arguments.no_cache:
+        return nullcontext()
+    from ptxfence.batch.cache import ResultCache
+
+    return ResultCache(arguments.cache_dir)
+
+
+def _watched(results: Iterator[FileResult], paths: Iterable[str], count: int) -> Iterator[FileResult]:
+    """The results behind a progress bar, where there is a person to see it and something to wait for."""
+    if count < _PARALLEL_FROM or not sys.stderr.isatty():
+        return results
+    from ptxfence.cli.progress import watched
+
+    return watched(results, paths)
+
+
+def _sharded(tasks: Iterator[Task], shard: tuple[int, int] | None) -> Iterator[Task]:
+    """This shard's part, chosen by the bytes' hash: equal files meet in one shard, whatever the order of the folder."""
+    if shard is None:
+        return tasks
+    number, of = shard
+    return (task for task in tasks if int(task.sha256[:16], 16) % of == number - 1)
+
+
+def _chain(first: list[Task], rest: Iterator[Task]) -> Iterator[Task]:
+    yield from first
+    yield from rest
+
+
+def _publish(report: Run, form: str, output: Path | None) -> None:
+    from ptxfence.cli.formats import render
+
+    if form == "text" and output is None:
+        from ptxfence.cli.formats.segments import show
+        from ptxfence.cli.formats.text import lines_of
+
+        show(lines_of(report), sys.stdout)
+        return
+    text = render(form, report)
+    if output is None:
+        sys.stdout.write(text)
+    else:
+        _write(output, text)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8", errors="surrogateescape")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+
+
+def _shard(text: str) -> tuple[int, int]:
+    number, _, of = text.partition("/")
+    if not (number.isdigit() and of.isdigit() and 1 <= int(number) <= int(of)):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected I/N with 1 <= I <= N")
+    return int(number), int(of)

@@ -1,0 +1,43 @@
+"""From the paths of a command line to tasks, in a stable order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from ptxfence.batch.examine import Options, Task, digest
+from ptxfence.config import Resolver, Settings
+from ptxfence.errors import InputError
+from ptxfence.triage.result import FileResult, failure
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What was met while gathering: settings by path, files that could not be read, files that are no PTX."""
+
+    resolver: Resolver
+    settings: dict[str, Settings] = field(default_factory=dict[str, Settings])
+    failures: list[FileResult] = field(default_factory=list[FileResult])
+    skipped: int = 0
+
+    def tasks(self, paths: Iterable[str]) -> Iterator[Task]:
+        """The texts behind the paths. Unreadable ones go to `failures`; a path given twice counts once."""
+        from ptxfence.grammar.source import read_sources
+
+        for path in dict.fromkeys(paths):
+            for source in read_sources(path):
+                if isinstance(source, InputError):
+                    self._fail(path, source)
+                elif source.path not in self.settings:
+                    yield self._task(source.path, source.text, source.metadata, source.notes)
+
+    def _task(self, path: str, text: str, metadata: Mapping[str, object], notes: tuple[str, ...]) -> Task:
+        settings = self.resolver.of(path)
+        self.settings[path] = settings
+        version = metadata.get("triton_version")
+        options = Options(settings.kernel, settings.timeout, settings.strict)
+        return Task(path, text, digest(text), options, version if isinstance(version, str) else None, notes)
+
+    def _fail(self, path: str, error: InputError) -> None:
+        self.settings.setdefault(path, self.resolver.command_line)
+        self.failures.append(failure(path, "", error.kind, str(error)))
