@@ -14,7 +14,8 @@ from functools import cached_property
 from ptxfence.analysis.effects import Effect, Flow
 from ptxfence.analysis.isa import lookup
 from ptxfence.grammar.model import Symbol
-from ptxfence.grammar.parse import Function, Instruction
+from ptxfence.grammar.function import Function
+from ptxfence.grammar.instruction import Instruction
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,8 @@ class Term:
     lo: int
     hi: int
     varies: bool
+    step: int = 1  # the variable takes values `lo + k * step`
+    defs: frozenset[int] = frozenset()  # instructions whose re-execution (a loop) gives it a new value
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +43,8 @@ class Region:
 
     The bytes lie in `[lo, hi)` relative to `base` (None bounds: unbounded). With `step` > 0 they lie in
     slots `[lo + k * step, lo + k * step + width)`. `exact`: every byte of one instance is known to be
-    touched and an instance covers `width` bytes at a single place (`lo + sum(terms)`).
-    `terms` is the linear form where it is known (constant part in `lo` when all terms are zero is `origin`).
+    touched and an instance covers `width` bytes at a single place (`origin + sum(terms)`).
+    `terms` is the linear form where it is known; `origin` is its constant part (all variables zero).
     """
 
     space: Space
@@ -57,6 +59,7 @@ class Region:
     peer: bool = False  # may lie in another CTA of the cluster
     lost: int | None = None  # index of the instruction where the bound (or the base) was lost
     bounded_by: str = ""  # what bounded it where the text alone does not: "symbol", "neighbour", "expect_tx"
+    span: int = 0  # with `step`: bytes from a slot's start to its end, over all threads
 
     @property
     def bounded(self) -> bool:

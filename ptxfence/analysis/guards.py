@@ -1,0 +1,217 @@
+"""Who executes an instruction: thread sets from guards and dominating branches.
+
+Predicates become atoms over keys: `tid.x` in a range, `lane`, `elect`, or the value number of an expression. Ranges
+of `tid.x >> k` are ranges of `tid.x`, so that `tid == 0` comes out as part of warp 0.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ptxfence.analysis.conditions import ALL, Atom, ThreadSet
+from ptxfence.analysis.values_env import facts
+from ptxfence.analysis.values_graph import Node, describe
+from ptxfence.analysis.values_special import is_uniform_name
+
+if TYPE_CHECKING:
+    from ptxfence.analysis.values import Values
+
+class Guards:
+    """Thread sets of one function."""
+
+    def __init__(self, values: Values) -> None:
+        self._values = values
+        self._varies: dict[Node, bool] = {}
+        self._sets: dict[int, ThreadSet] = {}
+        self._blocks: dict[int, ThreadSet] = {}
+
+    # --- identities ------------------------------------------------------------------------------
+
+    def identity(self, node: Node) -> tuple[str, bool, frozenset[int]]:
+        """Value number, whether threads of a CTA differ in it, and the loop instructions that renew it."""
+        name = describe(node) if node.op in ("var", "phi") else f"#{node.id}"
+        return name, self.varies(node), self.defs(node)
+
+    def varies(self, node: Node) -> bool:
+        """Whether two threads of one CTA can hold different values."""
+        found = self._varies.get(node)
+        if found is None:
+            self._varies[node] = False  # a cycle adds nothing of its own
+            found = self._varies[node] = self._compute_varies(node)
+        return found
+
+    def _compute_varies(self, node: Node) -> bool:
+        if node.op == "var":
+            return not is_uniform_name(str(node.data[0]))
+        if node.op != "phi":
+            return any(self.varies(arg) for arg in node.args)
+        if node.alias is not None:
+            return self.varies(node.alias)
+        args = self._values.solver.phi_args.get(node, ())
+        return any(self.varies(arg) for _, arg in args) or self._divergent_join(int(node.data[1]))
+
+    def _divergent_join(self, block: int) -> bool:
+        cfg = self._values.cfg
+        sources = {cfg.idom.get(block, block)}
+        if any(cfg.dominates(block, pred) for pred in cfg.preds[block]):
+            return False
+        for source in sources:
+            for target in cfg.succs[source]:
+                found = self._values.edge_predicate(source, target)
+                if found is not None and self.varies(found[0]):
+                    return True
+        return False
+
+    def defs(self, node: Node) -> frozenset[int]:
+        """Instructions inside loops whose re-execution gives the expression a new value."""
+        cfg = self._values.cfg
+        found: set[int] = set()
+        work, seen = [node], set[Node]()
+        while work:
+            part = work.pop()
+            if part in seen:
+                continue
+            seen.add(part)
+            if part.op == "phi":
+                block = int(part.data[1])
+                if cfg.loops_of.get(block):
+                    found.add(cfg.blocks[block].start)
+            elif part.op == "var" and "@" in (name := str(part.data[0])):
+                index = int(name.split("@")[1].split(".")[0])
+                if cfg.loops_of.get(cfg.block_of(index)):
+                    found.add(index)
+            elif part.op == "shfl" and cfg.loops_of.get(cfg.block_of(int(part.data[0]))):
+                found.add(int(part.data[0]))
+            work.extend(part.args)
+        return frozenset(found)
+
+    # --- thread sets -----------------------------------------------------------------------------
+
+    def guard(self, index: int) -> ThreadSet:
+        instruction = self._values.cfg.instructions[index]
+        if instruction.guard is None:
+            return ALL
+        predicate = self._values.builder.register(instruction.guard, index)
+        return self.satisfying(predicate, not instruction.guard_negated)
+
+    def edge(self, source: int, target: int) -> ThreadSet:
+        found = self._values.edge_predicate(source, target)
+        return self.satisfying(*found) if found else ALL
+
+    def threads(self, index: int) -> ThreadSet:
+        found = self._sets.get(index)
+        if found is None:
+            block = self._values.cfg.block_of(index)
+            found = self._sets[index] = simplified(self._block(block) | self.guard(index))
+        return found
+
+    def _block(self, block: int) -> ThreadSet:
+        chain: list[int] = []
+        idom = self._values.cfg.idom
+        while block not in self._blocks:
+            chain.append(block)
+            parent = idom.get(block, block)
+            if parent == block:
+                self._blocks[block] = ALL
+                chain.pop()
+                break
+            block = parent
+        for block in reversed(chain):
+            parent = idom[block]
+            atoms = self._blocks[parent]
+            preds = [p for p in self._values.cfg.preds[block] if p in self._values.cfg.rank]
+            if preds == [parent]:
+                atoms = simplified(atoms | self.edge(parent, block))
+            self._blocks[block] = atoms
+        return self._blocks[chain[0]] if chain else self._blocks[block]
+
+    def satisfying(self, predicate: Node, truth: bool) -> ThreadSet:
+        """Threads for which `predicate` is `truth`."""
+        if predicate.op == "lin":
+            return ALL
+        atoms: set[Atom] = set()
+        self._collect(predicate, truth, atoms)
+        return simplified(frozenset(atoms))
+
+    def _collect(self, predicate: Node, truth: bool, atoms: set[Atom]) -> None:
+        if predicate.op == "pnot":
+            self._collect(predicate.args[0], not truth, atoms)
+            return
+        if predicate.op in ("and2", "or") and (predicate.op == "and2") == truth:
+            for part in predicate.args:
+                self._collect(part, truth, atoms)
+            return
+        if predicate.op == "cmp" and (atom := self._compared(predicate, truth)) is not None:
+            atoms.add(atom)
+            return
+        name, varies, defs = self.identity(predicate)
+        occupied = truth and name.startswith("elect")
+        atoms.add(Atom(name, int(truth), int(truth) + 1, False, varies, defs, occupied))
+
+    def _compared(self, predicate: Node, truth: bool) -> Atom | None:
+        """A comparison with a constant as a range of its key."""
+        values = self._values
+        graph = values.builder.graph
+        found = next(iter(facts(graph, predicate, truth)), None)
+        if found is None or not graph.is_const(found[2]):
+            return None
+        for node, lo, hi, width in values.solver.conditions(predicate, truth):
+            key = self._key(node)
+            if key is not None:
+                return self._ranged(node, key, lo, hi, width)
+        node, lo, hi, width = values.solver.conditions(predicate, truth)[0]
+        if node is predicate:
+            return None
+        return self._ranged(node, self.identity(node)[0], lo, hi, width)
+
+    def _key(self, node: Node) -> str | None:
+        if node.op == "var" and str(node.data[0]) in ("tid.x", "tid.y", "tid.z"):
+            return str(node.data[0])
+        if node.op == "var" and node.data[0] == "laneid":
+            return "lane"
+        if node.op == "and" and node.data[0] == 31 and self._key(node.args[0]) == "tid.x":
+            return "lane"
+        return None
+
+    def _ranged(self, node: Node, key: str, lo: int, hi: int, width: int) -> Atom:
+        _, varies, defs = self.identity(node)
+        limit = 1 << width
+        negated = hi >= limit
+        if negated:
+            lo, hi = hi + 1 - limit, lo - 1
+        value = self._values.solver.evaluate(node)
+        least, most = min(s.lo for s in value), max(s.hi for s in value)
+        occupied = False
+        if key in ("tid.x", "lane") and not negated:
+            count = self._values.builder.launch.threads if key == "tid.x" else 1
+            occupied = lo <= 0 <= hi or (count is not None and key == "tid.x" and lo < count and hi >= lo)
+        if negated and lo <= least:  # the excluded range is at an edge: an ordinary range
+            return Atom(key, hi + 1, most + 1, False, varies, defs, occupied or key == "tid.x" and self._occupied(hi + 1))
+        if negated and hi >= most:
+            return Atom(key, least, lo, False, varies, defs, least == 0 and key in ("tid.x", "lane"))
+        if not negated:
+            lo, hi = max(lo, least), min(hi, most)
+        return Atom(key, lo, hi + 1, negated, varies, defs, occupied)
+
+    def _occupied(self, lo: int) -> bool:
+        count = self._values.builder.launch.threads
+        return count is not None and lo < count
+
+
+def simplified(atoms: ThreadSet) -> ThreadSet:
+    """Ranges of one key intersected."""
+    ranges: dict[str, Atom] = {}
+    rest: set[Atom] = set()
+    for atom in atoms:
+        if atom.negated:
+            rest.add(atom)
+            continue
+        old = ranges.get(atom.key)
+        if old is None:
+            ranges[atom.key] = atom
+            continue
+        lo, hi = max(old.lo, atom.lo), min(old.hi, atom.hi)
+        narrow = atom if (lo, hi) == (atom.lo, atom.hi) else old
+        occupied = narrow.occupied if (lo, hi) == (narrow.lo, narrow.hi) else False
+        ranges[atom.key] = Atom(atom.key, lo, hi, False, atom.varies, old.defs | atom.defs, occupied)
+    return frozenset(rest | set(ranges.values()))

@@ -1,0 +1,292 @@
+"""From values to bytes, and which bytes can be the same.
+
+`region_of` reads base, bounds, slots and linear form out of an address. `overlap` and its variants compare two
+regions: numerically, and along their linear forms, where large strides (ring stages, warps) keep small extents apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from math import gcd
+from typing import TYPE_CHECKING
+
+from ptxfence.analysis.effects import Space
+from ptxfence.analysis.region import Base, BaseKind, Region, Term
+from ptxfence.analysis.values_domain import Span, Value, bounds, plain
+from ptxfence.analysis.values_env import Env
+from ptxfence.analysis.values_graph import Node, describe
+from ptxfence.analysis.values_ops import PEER, WINDOW
+
+if TYPE_CHECKING:
+    from ptxfence.analysis.values import Values
+
+UNBOUNDED = 1 << 18  # no offset in shared memory is larger
+SHARED = (Space.CTA, Space.CLUSTER)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What is touched at an address: `[before, size)` around it, `size` None where unknown."""
+
+    space: Space
+    size: int | None = None
+    width: int = 0
+    exact: bool = False
+    before: int = 0
+
+
+def region_of(values: Values, index: int, node: Node, shape: Shape) -> Region:
+    """The region of an access at address `node`."""
+    env = values.env_at(index)
+    value = values.solver.under(node, env)
+    space, base, spans, peer = _resolve(values, node, value, shape.space)
+    if base is None or spans is None:
+        return Region(space, base, width=shape.width, peer=peer, lost=lost_at(values, node, index))
+    lo, hi = bounds(spans)
+    terms, origin = _terms(values, node, env, base)
+    limit = UNBOUNDED if space in SHARED else 1 << 40
+    if hi - lo >= limit or abs(lo) >= limit:
+        lost = lost_at(values, node, index)
+        return Region(space, base, width=shape.width, peer=peer, lost=lost, terms=terms, origin=origin)
+    if shape.size is None:
+        return Region(space, base, lo, None, peer=peer, terms=terms, origin=origin, lost=index)
+    step, span = _slots(spans, terms, shape.size)
+    exact = shape.exact and terms is not None
+    return Region(
+        space, base, lo - shape.before, hi + shape.size, step, shape.width, exact, origin, terms, peer, span=span
+    )  # fmt: skip
+
+
+def _resolve(values: Values, node: Node, value: Value, space: Space) -> tuple[Space, Base | None, Value | None, bool]:
+    """Space, base, offsets and whether another CTA's memory is meant."""
+    names: set[str] = set()
+    peer = False
+    window = False
+    offsets: list[Span] = []
+    for span in value:
+        symbol = ""
+        for name, scale in span.base:
+            if name == WINDOW:
+                window = True
+            elif name.startswith(PEER):
+                peer = True
+            elif scale == 1.0 and not symbol:
+                symbol = name
+            else:
+                symbol = "?"
+        if not span.base and len(value) > 1 and span.lo == span.hi == 0:
+            continue  # a null pointer that no path dereferences
+        names.add(symbol)
+        offsets.append(Span((), span.lo, span.hi, span.step, span.mask))
+    if space is Space.ANY:
+        space = Space.CTA if window else _declared_space(values, names) or space
+    if space is Space.CLUSTER and not peer:
+        space = Space.CTA
+    if len(names) == 1 and (name := next(iter(names))) not in ("", "?"):
+        return space, Base(BaseKind.SYMBOL, values.builder.canonical(name)), tuple(offsets), peer
+    opaque = opaque_base(node)
+    if opaque is not None and names <= {""}:
+        rest = values.solver.graph.add(node, opaque, 64, -1)
+        value = values.solver.evaluate(rest)
+        if plain(value):
+            return space, Base(BaseKind.OPAQUE, describe(opaque)), value, peer
+    return space, None, None, peer
+
+
+def _declared_space(values: Values, names: set[str]) -> Space | None:
+    found = {values.builder.symbols[n].space for n in names if n in values.builder.symbols}
+    table = {"global": Space.GLOBAL, "const": Space.CONST, "local": Space.LOCAL, "param": Space.PARAM}
+    return table.get(found.pop()) if len(found) == 1 else None
+
+
+def opaque_base(node: Node) -> Node | None:
+    """The one unknown 64-bit (or 32-bit) variable that an address is an offset from."""
+    terms = node.terms if node.op == "lin" else ((node, 1),)
+    found = [a for a, k in terms if k == 1 and a.op in ("var", "phi") and a.width == 64]
+    if not found:
+        found = [a for a, k in terms if k == 1 and a.op == "var" and str(a.data[0]).startswith(("param", "ld", "call"))]
+    return found[0] if len(found) == 1 else None
+
+
+def lost_at(values: Values, node: Node, index: int) -> int:
+    """The instruction behind the widest part of an address."""
+    work, best, width = [node], index, 0
+    seen: set[Node] = set()
+    while work:
+        part = work.pop()
+        if part in seen or len(seen) > 200:
+            continue
+        seen.add(part)
+        work.extend(part.args)
+        if part.op == "var" and "@" in (name := str(part.data[0])):
+            lo, hi = bounds(values.solver.evaluate(part))
+            if hi - lo > width:
+                width, best = hi - lo, int(name.split("@")[1].split(".")[0])
+        elif part.op == "phi" and part.alias is None:
+            lo, hi = bounds(values.solver.evaluate(part))
+            if hi - lo > max(width, UNBOUNDED):
+                width, best = hi - lo, values.cfg.blocks[int(part.data[1])].start
+    return best
+
+
+def _terms(values: Values, node: Node, env: Env, base: Base) -> tuple[tuple[Term, ...] | None, int | None]:
+    """The linear form of the offset, None where the base is not a plain part of it."""
+    const, parts = (node.const, node.terms) if node.op == "lin" else (0, ((node, 1),))
+    terms: list[Term] = []
+    based = False
+    for atom, k in parts:
+        if atom.op == "sym":
+            if values.builder.canonical(str(atom.data[0])) == base.name:
+                based = True
+            continue
+        if base.kind is BaseKind.OPAQUE and describe(atom) == base.name and k == 1:
+            based = True
+            continue
+        value = values.solver.under(atom, env)
+        lo, hi = bounds(value)
+        if not plain(value):
+            based = True
+        step = 0
+        for span in value:
+            step = gcd(step, span.step, span.lo - lo)
+        name, varies, defs = values.guards.identity(atom)
+        terms.append(Term(name, k, lo, hi, varies, step or 1, defs))
+    return (tuple(terms), const) if based else (None, None)
+
+
+def _slots(spans: Value, terms: tuple[Term, ...] | None, size: int) -> tuple[int, int]:
+    """The best (step, span) with which the bytes lie in separate slots; (0, 0) if they are one block."""
+    if terms is not None:
+        ordered = sorted(terms, key=lambda t: abs(t.scale) * t.step)
+        for cut in range(len(ordered) - 1, -1, -1):
+            extent = size + sum(abs(t.scale) * (t.hi - t.lo) for t in ordered[:cut])
+            step = gcd(*(t.scale * t.step for t in ordered[cut:] if t.hi > t.lo), 0)
+            if step >= extent + 1:
+                return step, extent
+    if len(spans) == 1 and spans[0].step > size:
+        return spans[0].step, size
+    return 0, 0
+
+
+class Overlap(Enum):
+    """Whether two accesses can touch a common byte."""
+
+    NO = 0
+    MAYBE = 1
+    CERTAIN = 2
+
+
+Linear = tuple[int, list[tuple[int, int, str]]]  # constant; (coefficient, largest multiple, variable or "")
+
+
+def overlap(a: Region, b: Region) -> Overlap:
+    """Any thread's bytes of `a` with any thread's bytes of `b`, in any iterations."""
+    return _compare(a, b, False)
+
+
+def other_thread_overlap(a: Region, b: Region) -> Overlap:
+    """Bytes of two different threads; the same as `overlap`, since iterations may differ as well."""
+    return _compare(a, b, False)
+
+
+def same_thread_overlap(a: Region, b: Region) -> Overlap:
+    """Bytes of one thread in one iteration: equal variables hold equal values and cancel."""
+    return _compare(a, b, True)
+
+
+def covers(a: Region, b: Region) -> bool:
+    """Whether one instance of `a` certainly touches every byte that `b` may touch."""
+    place = _place(a)
+    if place is None or a.base != b.base or not b.bounded:
+        return False
+    assert b.lo is not None and b.hi is not None
+    return place[0] <= b.lo and b.hi <= place[1] and a.peer == b.peer
+
+
+def _place(a: Region) -> tuple[int, int] | None:
+    """The bytes of an exact region that is the same for all threads and iterations."""
+    if not a.exact or a.base is None or a.terms is None or a.origin is None:
+        return None
+    if any(t.hi > t.lo for t in a.terms):
+        return None
+    start = a.origin + sum(t.scale * t.lo for t in a.terms)
+    return start, start + a.width
+
+
+def _compare(a: Region, b: Region, same: bool) -> Overlap:
+    if a.base is None or b.base is None:
+        return Overlap.MAYBE
+    if a.base != b.base:
+        opaque = BaseKind.OPAQUE in (a.base.kind, b.base.kind)
+        return Overlap.MAYBE if opaque else Overlap.NO
+    if a.lo is not None and b.hi is not None and a.lo >= b.hi:
+        return Overlap.NO
+    if b.lo is not None and a.hi is not None and b.lo >= a.hi:
+        return Overlap.NO
+    if not (a.bounded and b.bounded):
+        return Overlap.MAYBE
+    if not _meets(a, b, same):
+        return Overlap.NO
+    return Overlap.CERTAIN if not (a.peer or b.peer) and (covers(a, b) or covers(b, a)) else Overlap.MAYBE
+
+
+def _linear(region: Region) -> Linear:
+    """Starts of the region's instances as a linear form over variables that count from 0."""
+    assert region.lo is not None and region.hi is not None
+    if region.terms is None or region.origin is None:
+        width = region.width if region.exact or not region.span else region.span
+        last = region.hi - region.lo - max(width, 1)
+        step = region.step or 1
+        return region.lo, [(step, last // step, "")] if last > 0 else []
+    const, terms = region.origin, []
+    for t in region.terms:
+        const += t.scale * t.lo
+        if t.hi > t.lo:
+            terms.append((t.scale * t.step, (t.hi - t.lo) // t.step, t.variable))
+    return const, terms
+
+
+def _width(region: Region) -> int:
+    assert region.lo is not None and region.hi is not None
+    return max(1, region.width or region.hi - region.lo)
+
+
+def _meets(a: Region, b: Region, same: bool) -> bool:
+    """Whether some instances of the two share a byte, as far as the linear forms tell."""
+    left, right = _linear(a), _linear(b)
+    distance = left[0] - right[0]
+    terms: list[tuple[int, int]] = []
+    others = {name: (k, n) for k, n, name in right[1] if name} if same else {}
+    for k, n, name in left[1]:
+        if name in others:
+            back, count = others.pop(name)
+            if k != back:
+                terms.append((k - back, max(n, count)))
+        else:
+            terms.append((k, n))
+    terms += [(-k, n) for k, n in others.values()]
+    if not same:
+        terms += [(-k, n) for k, n, _ in right[1]]
+    else:
+        terms += [(-k, n) for k, n, name in right[1] if not name]
+    return _reachable(distance, terms, 1 - _width(a), _width(b) - 1)
+
+
+def _reachable(const: int, terms: list[tuple[int, int]], lo: int, hi: int) -> bool:
+    """Whether `const + sum(k * x)`, `0 <= x <= n`, can lie in `[lo, hi]`: gaps between multiples of large strides."""
+    terms = sorted(terms, key=lambda t: -abs(t[0]))
+    low = const + sum(k * n for k, n in terms if k < 0)
+    high = const + sum(k * n for k, n in terms if k > 0)
+    if low > hi or high < lo:
+        return False
+    stride = big_low = big_high = 0
+    for k, n in terms:
+        stride = gcd(stride, k)
+        move = k * n
+        big_low, big_high = big_low + min(0, move), big_high + max(0, move)
+        low, high = low - min(0, move), high - max(0, move)
+        first, last = max(lo - high, big_low), min(hi - low, big_high)
+        if first > last or -(-first // stride) * stride > last:
+            return False
+    return True

@@ -1,0 +1,475 @@
+"""What each operation computes, as expressions: the table from `Op.name` to a constructor.
+
+A handler returns None where it has nothing to say; the result is then a variable of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ptxfence.analysis.isa_operations import Op
+from ptxfence.analysis.values_graph import Node, to_signed
+from ptxfence.grammar.instruction import Instruction
+from ptxfence.grammar.model import Address, Operand, Symbol, Vector
+
+if TYPE_CHECKING:
+    from ptxfence.analysis.values_build import Builder
+
+WINDOW = "@shared"  # generic address of the shared window minus zero
+PEER = "@peer"
+
+
+class Sources:
+    """One instruction whose operands are demanded; `position` says which of its results is wanted."""
+
+    __slots__ = ("builder", "graph", "index", "instruction", "op", "position")
+
+    def __init__(self, builder: Builder, instruction: Instruction, op: Op, position: int) -> None:
+        self.builder = builder
+        self.graph = builder.graph
+        self.instruction = instruction
+        self.index = instruction.index
+        self.op = op
+        self.position = position
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        return self.instruction.operands
+
+    def get(self, i: int) -> Node:
+        """Operand `i` as a node."""
+        return self.builder.operand(self.instruction.operands[i], self.index)
+
+    def true_value(self, i: int) -> Node:
+        """Operand `i` as the integer that its type reads."""
+        return self.graph.extend(self.get(i), self.op.width, self.op.signed)
+
+
+def _add(s: Sources) -> Node | None:
+    return None if s.op.floating or s.op.saturate else s.graph.add(s.get(1), s.get(2), s.op.width)
+
+
+def _sub(s: Sources) -> Node | None:
+    return None if s.op.floating or s.op.saturate else s.graph.add(s.get(1), s.get(2), s.op.width, -1)
+
+
+def _product(s: Sources) -> Node | None:
+    op, graph = s.op, s.graph
+    if op.floating:
+        return None
+    if op.mode == "wide":
+        return graph.mul(s.true_value(1), s.true_value(2), 2 * op.width)
+    if op.mode == "hi":
+        return _high(s)
+    if op.name in ("mul24", "mad24"):
+        return None
+    return graph.mul(s.get(1), s.get(2), op.width)
+
+
+def _high(s: Sources) -> Node:
+    a, b = s.true_value(1), s.true_value(2)
+    if s.graph.is_const(a):
+        a, b = b, a
+    name = "mulhis" if s.op.signed else "mulhi"
+    return s.graph.atom(name, (a, b), (), s.op.width)
+
+
+def _mul(s: Sources) -> Node | None:
+    return _product(s)
+
+
+def _mad(s: Sources) -> Node | None:
+    product = _product(s)
+    if product is None:
+        return None
+    return s.graph.add(product, s.get(3), s.op.width * 2 if s.op.mode == "wide" else s.op.width)
+
+
+def _neg(s: Sources) -> Node | None:
+    return None if s.op.floating else s.graph.scale(s.get(1), -1, s.op.width)
+
+
+def _shl(s: Sources) -> Node | None:
+    by = s.get(2)
+    if not s.graph.is_const(by):
+        if s.graph.is_const(s.get(1)):
+            return None
+        return None
+    return s.graph.shl(s.get(1), by.const, s.op.width)
+
+
+def _shr(s: Sources) -> Node | None:
+    by = s.get(2)
+    if not s.graph.is_const(by):
+        return None
+    a, width = s.get(1), s.op.width
+    k = min(by.const, width - 1) if s.op.signed else by.const
+    if k >= width:
+        return s.graph.const(0)
+    return divided(s, a, k)
+
+
+def divided(s: Sources, a: Node, k: int) -> Node:
+    """`a >> k`, seen as a division where `a` is the high half of a product with a magic number."""
+    width = s.op.width
+    if a.op == "mulhi" and s.graph.is_const(a.args[1]):
+        x, magic = a.args[0], a.args[1].const & ((1 << a.width) - 1)
+        n = ((1 << (a.width + k)) + magic - 1) // magic if magic else 0
+        if n > 1 and 0 <= magic * n - (1 << (a.width + k)) <= 1 << k:
+            return s.graph.divide(x, n, a.width)
+    return s.graph.shr(a, k, width, s.op.signed)
+
+
+def _bitwise(s: Sources) -> Node | None:
+    if s.op.width == 1:
+        return _predicates(s)
+    return s.graph.bitwise(s.op.name, s.get(1), s.get(2), s.op.width)
+
+
+def _predicates(s: Sources) -> Node:
+    return predicate(s, s.op.name, s.get(1), s.get(2))
+
+
+def predicate(s: Sources, op: str, a: Node, b: Node) -> Node:
+    """`and`, `or`, `xor` of two predicates."""
+    graph = s.graph
+    if graph.is_const(a):
+        a, b = b, a
+    if graph.is_const(b):
+        bit = b.const & 1
+        if op == "xor":
+            return s.builder.negation(a) if bit else a
+        return (a if bit else graph.const(0)) if op == "and" else (graph.const(1) if bit else a)
+    if a is b:
+        return graph.const(0) if op == "xor" else a
+    name = "and2" if op == "and" else op
+    return graph.atom(name, (a, b) if a.id <= b.id else (b, a), (), 1)
+
+
+def _not(s: Sources) -> Node | None:
+    if s.op.width == 1:
+        return s.builder.negation(s.get(1))
+    return s.graph.bitwise("xor", s.get(1), s.graph.const(-1), s.op.width)
+
+
+def _lop3(s: Sources) -> Node | None:
+    table = s.get(4)
+    if not s.graph.is_const(table) or s.position:
+        return None
+    a, b, c = s.get(1), s.get(2), s.get(3)
+    bit, width = s.graph.bitwise, s.op.width
+    match table.const & 0xFF:
+        case 0xC0:
+            return bit("and", a, b, width)
+        case 0xFC:
+            return bit("or", a, b, width)
+        case 0x3C:
+            return bit("xor", a, b, width)
+        case 0x80:
+            return bit("and", bit("and", a, b, width), c, width)
+        case 0xFE:
+            return bit("or", bit("or", a, b, width), c, width)
+        case 0x96:
+            return bit("xor", bit("xor", a, b, width), c, width)
+        case 0xF8:
+            return bit("or", a, bit("and", b, c, width), width)
+        case 0xEA:
+            return bit("or", bit("and", a, b, width), c, width)
+        case 0x78:
+            return bit("xor", a, bit("and", b, c, width), width)
+        case 0x6A:
+            return bit("xor", bit("and", a, b, width), c, width)
+        case 0xEC:
+            return bit("or", bit("and", a, c, width), b, width)
+        case 0x6C:
+            return bit("xor", bit("and", a, c, width), b, width)
+        case 0x48:
+            return bit("and", bit("xor", a, c, width), b, width)
+        case 0x28:
+            return bit("and", bit("xor", a, b, width), c, width)
+        case 0xA8:
+            return bit("and", bit("or", a, b, width), c, width)
+        case 0xC8:
+            return bit("and", bit("or", a, c, width), b, width)
+        case 0xE0:
+            return bit("and", bit("or", b, c, width), a, width)
+        case other:
+            return s.graph.atom("lop3", (a, b, c), (other,), width)
+
+
+def _bfe(s: Sources) -> Node | None:
+    at, count, graph = s.get(2), s.get(3), s.graph
+    if not (graph.is_const(at) and graph.is_const(count)):
+        return None
+    low, n, width = at.const & 0xFF, count.const & 0xFF, s.op.width
+    if n == 0 or low >= width:
+        return graph.const(0) if n == 0 else None
+    n = min(n, width - low)
+    if not s.op.signed:
+        return graph.and_const(graph.shr(s.get(1), low, width, False), (1 << n) - 1, width)
+    field = graph.and_const(graph.shr(s.get(1), low, width, False), (1 << n) - 1, width)
+    return graph.atom("sext", (field,), (n,), width)
+
+
+def _bfi(s: Sources) -> Node | None:
+    at, count, graph, width = s.get(3), s.get(4), s.graph, s.op.width
+    if not (graph.is_const(at) and graph.is_const(count)):
+        return None
+    low, n = at.const & 0xFF, count.const & 0xFF
+    n = min(n, width - low) if low < width else 0
+    if n == 0:
+        return s.get(2)
+    mask = (1 << n) - 1
+    piece = graph.shl(graph.and_const(s.get(1), mask, width), low, width)
+    kept = graph.and_const(s.get(2), ~(mask << low), width)
+    return graph.bitwise("or", piece, kept, width)
+
+
+def _prmt(s: Sources) -> Node | None:
+    selector, graph = s.get(3), s.graph
+    if s.op.mode or not graph.is_const(selector):
+        return None
+    a, b, pick = s.get(1), s.get(2), selector.const & 0xFFFF
+    if pick == 0x3210:
+        return a
+    if pick == 0x5410:  # {low half of a, low half of b}
+        low = graph.and_const(a, 0xFFFF, 32)
+        return graph.bitwise("or", low, graph.shl(b, 16, 32), 32)
+    if pick == 0x7632:
+        high = graph.and_const(b, 0xFFFF0000, 32)
+        return graph.bitwise("or", graph.shr(a, 16, 32, False), high, 32)
+    return graph.atom("prmt", (a, b), (pick,), 32)
+
+
+def _shf(s: Sources) -> Node | None:
+    by, graph = s.get(3), s.graph
+    if not graph.is_const(by):
+        return None
+    k = by.const & 31
+    low, high = s.get(1), s.get(2)
+    if k == 0:
+        return high if s.op.direction == "l" else low
+    if s.op.direction == "l":
+        return graph.bitwise("or", graph.shl(high, k, 32), graph.shr(low, 32 - k, 32, False), 32)
+    return graph.bitwise("or", graph.shr(low, k, 32, False), graph.shl(high, 32 - k, 32), 32)
+
+
+def _minmax(s: Sources) -> Node | None:
+    if s.op.floating or s.op.width not in (16, 32, 64):
+        return None
+    a, b = s.true_value(1), s.true_value(2)
+    if a is b:
+        return a
+    return s.graph.atom(s.op.name + ("s" if s.op.signed else ""), (a, b) if a.id <= b.id else (b, a), (), s.op.width)
+
+
+def _divrem(s: Sources) -> Node | None:
+    n = s.get(2)
+    if s.op.floating or not s.graph.is_const(n) or n.const <= 0:
+        return None
+    a = s.true_value(1)
+    signed = s.op.signed and not s.graph.fits(a, s.op.width - 1)
+    if not signed and n.const & (n.const - 1) == 0:
+        if s.op.name == "div":
+            return s.graph.shr(a, n.const.bit_length() - 1, s.op.width, False)
+        return s.graph.and_const(a, n.const - 1, s.op.width)
+    return s.graph.atom(s.op.name + ("s" if signed else ""), (a,), (n.const,), s.op.width)
+
+
+def _abs(s: Sources) -> Node | None:
+    return None if s.op.floating else s.graph.atom("abs", (s.true_value(1),), (), s.op.width)
+
+
+def _cvt(s: Sources) -> Node | None:
+    op = s.op
+    if op.floating or op.saturate or not op.source_width or op.source.startswith(("f", "b", "t", "e")):
+        return None
+    a = s.get(1)
+    if op.width <= op.source_width:
+        low = s.graph.trunc(a, op.width)
+        # A register is wider than its type: the value is extended in it (PTX ISA 9.4.1).
+        return s.graph.extend(low, op.width, op.signed) if op.width < 32 else low
+    return s.graph.extend(a, op.source_width, op.source_signed)
+
+
+def _mov(s: Sources) -> Node | None:
+    target, source = s.operands[0], s.operands[1]
+    if isinstance(target, Vector):
+        if isinstance(source, Vector):
+            return s.builder.operand(source.items[s.position], s.index)
+        count = len(target.items)
+        part = s.op.width // count
+        return s.graph.low_part(s.get(1), s.position * part, part, s.op.width)
+    if isinstance(source, Vector):
+        part = s.op.width // max(1, len(source.items))
+        return _packed(s, [s.builder.operand(x, s.index) for x in source.items], part)
+    return s.get(1)
+
+
+def _packed(s: Sources, items: list[Node], part: int) -> Node:
+    total = s.graph.const(0)
+    for i, item in enumerate(items):
+        field = s.graph.extend(s.graph.trunc(item, part), part, False)
+        total = s.graph.add(total, s.graph.shl(field, i * part, s.op.width), s.op.width)
+    return total
+
+
+def _selp(s: Sources) -> Node | None:
+    if s.op.floating:
+        return None
+    condition = s.get(3)
+    a, b = s.get(1), s.get(2)
+    if s.graph.is_const(a) and s.graph.is_const(b) and (a.const, b.const) in ((1, 0), (-1, 0), (0, 1), (0, -1)):
+        yes, factor = (condition, a.const) if b.const == 0 else (s.builder.negation(condition), b.const)
+        return s.graph.scale(s.graph.atom("bool", (yes,), (), 32), factor, s.op.width)
+    return s.builder.select(condition, a, b)
+
+
+def _setp(s: Sources) -> Node | None:
+    op = s.op
+    if op.floating:
+        return None
+    result = compare(s, s.get(1), s.get(2))
+    if result is None:
+        return None
+    if op.combine:
+        other = s.get(3)
+        first = result if s.position == 0 else s.builder.negation(result)
+        return predicate(s, op.combine, first, other)
+    return result if s.position == 0 else s.builder.negation(result)
+
+
+_UNSIGNED_NAMES = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
+_SWAPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
+
+
+def compare(s: Sources, a: Node, b: Node) -> Node | None:
+    """A comparison of two integers, canonical: constants right, 0/1 flags undone."""
+    graph, width = s.graph, s.op.width
+    operator, signed = _UNSIGNED_NAMES.get(s.op.compare, s.op.compare), s.op.signed
+    if operator not in _SWAPPED:
+        return None
+    if width < 32:
+        a, b = graph.extend(graph.trunc(a, width), width, signed), graph.extend(graph.trunc(b, width), width, signed)
+    if graph.is_const(a):
+        a, b, operator = b, a, _SWAPPED[operator]
+    if graph.is_const(b):
+        b = graph.const(to_signed(b.const, width))
+        if graph.is_const(a):
+            return graph.const(int(_decide(operator, a.const, b.const, width, signed)))
+        flag, factor = (a, 1) if a.op != "lin" else (a.terms[0][0], a.terms[0][1])
+        if flag.op == "bool" and operator in ("eq", "ne") and (a.op != "lin" or not a.const and len(a.terms) == 1):
+            if b.const == 0:
+                return flag.args[0] if operator == "ne" else s.builder.negation(flag.args[0])
+            if b.const == factor:
+                return flag.args[0] if operator == "eq" else s.builder.negation(flag.args[0])
+    elif operator in ("eq", "ne") and a.id > b.id:
+        a, b = b, a
+    return _comparison(s, operator, a, b, signed, width)
+
+
+def _comparison(s: Sources, operator: str, a: Node, b: Node, signed: bool, width: int) -> Node:
+    """Canonical form: `eq`, `lt` only, negated where needed, so that equal tests get equal nodes."""
+    graph = s.graph
+    if operator in ("ne", "ge", "gt") and (operator != "gt" or graph.is_const(b)):
+        if operator == "gt":
+            most = (1 << (width - 1)) - 1 if signed else (1 << width) - 1
+            have = b.const if signed else b.const & ((1 << width) - 1)
+            if have == most:
+                return graph.const(0)
+            return s.builder.negation(_comparison(s, "lt", a, graph.const(to_signed(b.const + 1, width)), signed, width))
+        return s.builder.negation(_comparison(s, "eq" if operator == "ne" else "lt", a, b, signed, width))
+    if operator == "le" and graph.is_const(b):
+        return s.builder.negation(_comparison(s, "gt", a, b, signed, width))
+    if graph.is_const(b):
+        if signed and b.const >= 0 and graph.fits(a, width - 1):
+            signed = False
+        if operator == "lt" and not signed and b.const == 1:
+            operator, b = "eq", graph.const(0)
+    return graph.atom("cmp", (a, b), (operator, int(signed and operator != "eq"), width), 1)
+
+
+def _decide(operator: str, a: int, b: int, width: int, signed: bool) -> bool:
+    if signed:
+        a, b = to_signed(a, width), to_signed(b, width)
+    else:
+        a, b = a & ((1 << width) - 1), b & ((1 << width) - 1)
+    return {"eq": a == b, "ne": a != b, "lt": a < b, "le": a <= b, "gt": a > b, "ge": a >= b}[operator]
+
+
+def _shfl(s: Sources) -> Node | None:
+    if s.position:
+        return None
+    a = s.get(1)
+    if s.builder.warp_uniform(a):
+        return a
+    if s.op.shuffle == "idx":
+        return s.graph.atom("shfl", (a, s.get(2)), (s.index,), 32)
+    return s.graph.atom("shfl", (a,), (s.index,), 32)
+
+
+def _cvta(s: Sources) -> Node | None:
+    if not s.op.space.startswith("shared"):
+        return s.get(1)
+    window = s.graph.symbol(WINDOW, 1 << 24)
+    return s.graph.add(s.get(1), window, 64, -1 if s.op.to else 1)
+
+
+def _mapa(s: Sources) -> Node | None:
+    peer = s.graph.symbol(PEER, 1 << 24)
+    return s.graph.add(s.get(1), peer, 64)
+
+
+def _elect(s: Sources) -> Node | None:
+    mask = s.get(1)
+    name = "elect" if s.graph.is_const(mask) and mask.const & 0xFFFFFFFF == 0xFFFFFFFF else f"elect#{mask.id}"
+    return s.graph.var(name, 1) if s.position else s.graph.var(name + ".lane", 32)
+
+
+def _popc(s: Sources) -> Node | None:
+    return s.graph.atom("popc", (s.get(1),), (s.op.width,), 32)
+
+
+def _ld(s: Sources) -> Node | None:
+    source = s.operands[1]
+    if s.op.space.startswith("param") and isinstance(source, Address) and isinstance(source.base, Symbol):
+        at = source.base.offset + source.offset + s.position * max(1, s.op.width // 8)
+        name = f"param {source.base.name}+{at}" if at else f"param {source.base.name}"
+        return s.graph.var(name, max(32, s.op.width)) if s.op.width >= 32 else None
+    return None
+
+
+HANDLERS: dict[str, Callable[[Sources], Node | None]] = {
+    "abs": _abs,
+    "add": _add,
+    "and": _bitwise,
+    "bfe": _bfe,
+    "bfi": _bfi,
+    "cvt": _cvt,
+    "cvta": _cvta,
+    "div": _divrem,
+    "elect": _elect,
+    "ld": _ld,
+    "lop3": _lop3,
+    "mad": _mad,
+    "mapa": _mapa,
+    "max": _minmax,
+    "min": _minmax,
+    "mov": _mov,
+    "mul": _mul,
+    "neg": _neg,
+    "not": _not,
+    "or": _bitwise,
+    "popc": _popc,
+    "prmt": _prmt,
+    "rem": _divrem,
+    "selp": _selp,
+    "setp": _setp,
+    "shf": _shf,
+    "shfl": _shfl,
+    "shl": _shl,
+    "shr": _shr,
+    "sub": _sub,
+    "xor": _bitwise,
+}

@@ -1,0 +1,401 @@
+"""Evaluation of expressions: context-free, under path conditions, and the fixpoints of loops.
+
+Cycles run through phi nodes only. Each strongly connected component of phis is iterated from bottom, edge by edge
+under the conditions of that edge; after ROUNDS rounds a bound that still moves jumps to the next threshold (a
+constant that the component compares with), then two descending rounds win back what the jump lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ptxfence.analysis import values_transfer as transfer
+from ptxfence.analysis.values_domain import (
+    Span,
+    Value,
+    add,
+    base_value,
+    bounds,
+    constant,
+    hull,
+    interval,
+    join,
+    plain,
+    scale,
+    shift,
+    signed,
+    single,
+    top,
+    unsigned,
+)
+from ptxfence.analysis.values_env import EMPTY, Constraint, Env, constraints
+from ptxfence.analysis.values_graph import Graph, Node
+
+ROUNDS = 12
+MAX_ROUNDS = 60
+WIDEST = 1 << 64
+
+PhiArgs = list[tuple[int, Node]]  # (predecessor block, value on that edge)
+
+
+class Solver:
+    """Values of nodes. `phi_args` gives the arguments of a phi, None while it is being built;
+    `edge_env` the conditions that hold on a control-flow edge; `leaf` the value of a variable."""
+
+    def __init__(self) -> None:
+        self.graph = Graph(self.evaluate)
+        self.leaves: dict[str, Value] = {}
+        self.phi_args: dict[Node, PhiArgs] = {}
+        self.edge_env: Callable[[int, int], Env] = lambda a, b: EMPTY
+        self._pending: set[Node] = set()
+        self._assigned: dict[Node, Value] = {}
+        self._memo: dict[tuple[int, Env], Value] = {}
+        self._scratch: dict[tuple[int, Env], Value] = {}
+        self._selected: dict[tuple[Env, Node, bool], Env] = {}
+        self._constraints: dict[tuple[Node, bool], list[Constraint]] = {}
+
+    # --- context-free ----------------------------------------------------------------------------
+
+    def evaluate(self, node: Node) -> Value:
+        """All values that the node can have anywhere; a wide guess while a phi it needs is being solved."""
+        if node.av is not None:
+            return node.av
+        for phi in node.phis:
+            if phi.av is None and not self._solve(phi):
+                return top(node.width or 64)
+        if node.av is None:
+            node.av = self._compute(node, EMPTY) or top(node.width or 64)
+        return node.av
+
+    def under(self, node: Node, env: Env) -> Value:
+        """Values of the node where `env` holds. Never empty."""
+        if env.empty or not env.bloom & node.bloom:
+            return self.evaluate(node)
+        for phi in node.phis:
+            if phi.av is None and not self._solve(phi):
+                return top(node.width or 64)
+        return self._value(node, env) or self.evaluate(node)
+
+    # --- one evaluation --------------------------------------------------------------------------
+
+    def _value(self, node: Node, env: Env) -> Value:
+        assigned = self._assigned
+        loose = bool(assigned) and not node.phis.isdisjoint(assigned)
+        if not loose and not env.bloom & node.bloom:
+            return self.evaluate(node)
+        memo = self._scratch if loose else self._memo
+        key = (node.id, env)
+        found = memo.get(key)
+        if found is None:
+            found = memo[key] = self._compute(node, env)
+        return found
+
+    def _compute(self, node: Node, env: Env) -> Value:
+        op = node.op
+        if op == "lin":
+            return self._linear(node, env)
+        if op == "phi":
+            value = self._assigned.get(node)
+            if value is None:
+                value = self.evaluate(node) if node.alias is None else self._value(node.alias, env)
+        elif op == "var":
+            value = self.leaves.get(str(node.data[0])) or top(node.width)
+        elif op == "sym":
+            value = transfer.shift_right(base_value(str(node.data[0])), int(node.data[1]), 64)
+        elif op == "selp":
+            value = self._select(node, env)
+        else:
+            args: list[Value] = []
+            for arg in node.args:
+                value = self._value(arg, env)
+                if not value:
+                    return ()
+                args.append(value)
+            value = self._operate(node, args)
+        return env.apply(node, value) if node in env.table else value
+
+    def _linear(self, node: Node, env: Env) -> Value:
+        total: Value = ()
+        for atom, k in node.terms:
+            part = self._value(atom, env)
+            if not part:
+                return ()
+            part = scale(part, k)
+            total = add(total, part) if total else part
+        if not node.terms:
+            return constant(node.const)
+        if not env.empty and len(node.terms) > 1:
+            shape = self.graph.linear(0, dict(node.terms), 64)
+            if shape in env.table:
+                total = env.apply(shape, total)
+        return shift(total, node.const)
+
+    def _select(self, node: Node, env: Env) -> Value:
+        predicate, a, b = node.args
+        truth = self._value(predicate, env)
+        result: Value = ()
+        for branch, taken in ((a, True), (b, False)):
+            if len(truth) == 1 and truth[0].lo == truth[0].hi == int(not taken):
+                continue
+            value = self._value(branch, self.assume(env, predicate, taken))
+            if value:
+                result = join(result, value) if result else value
+        return result
+
+    def assume(self, env: Env, predicate: Node, truth: bool) -> Env:
+        """`env` and `predicate == truth`."""
+        key = (env, predicate, truth)
+        found = self._selected.get(key)
+        if found is None:
+            found = self._selected[key] = env.extended(self.conditions(predicate, truth))
+        return found
+
+    def conditions(self, predicate: Node, truth: bool) -> list[Constraint]:
+        key = (predicate, truth)
+        found = self._constraints.get(key)
+        if found is None:
+            found = self._constraints[key] = constraints(self.graph, predicate, truth)
+        return found
+
+    def _operate(self, node: Node, args: list[Value]) -> Value:
+        width, data = node.width, node.data
+        match node.op:
+            case "shr":
+                return transfer.shift_right(args[0], int(data[0]), width)
+            case "shrs":
+                return transfer.shift_right_signed(args[0], int(data[0]), width)
+            case "and":
+                return transfer.mask_bits(args[0], int(data[0]), width)
+            case "and2":
+                return transfer.both(args[0], args[1], width)
+            case "or":
+                return transfer.either(args[0], args[1], width)
+            case "xor":
+                return transfer.exclusive(args[0], args[1], width)
+            case "orc":
+                return transfer.or_constant(args[0], int(data[0]), width)
+            case "xorc":
+                return transfer.xor_constant(args[0], int(data[0]), width)
+            case "mul":
+                return transfer.multiply(args[0], args[1], width)
+            case "zext":
+                return transfer.zero_extend(args[0], int(data[0]))
+            case "sext":
+                return transfer.sign_extend(args[0], int(data[0]))
+            case "cmp":
+                return _compared(node, args)
+            case "pnot":
+                known = single(args[0])
+                return interval(0, 1) if known is None else constant(1 - (known & 1))
+            case _:
+                return self._rare(node, args)
+
+    def _rare(self, node: Node, args: list[Value]) -> Value:
+        width, data = node.width, node.data
+        match node.op:
+            case "div" | "divs":
+                return transfer.divide(args[0], int(data[0]), width, node.op == "divs")
+            case "rem" | "rems":
+                return transfer.remainder(args[0], int(data[0]), width, node.op == "rems")
+            case "mulhi" | "mulhis":
+                return transfer.multiply_high(args[0], args[1], width, node.op == "mulhis")
+            case "min" | "mins":
+                return transfer.lesser(args[0], args[1], width, node.op == "mins")
+            case "max" | "maxs":
+                return transfer.greater(args[0], args[1], width, node.op == "maxs")
+            case "prmt":
+                return transfer.permute(args[0], args[1], int(data[0]))
+            case "lop3":
+                return transfer.logic3(args[0], args[1], args[2], int(data[0]))
+            case "abs":
+                return transfer.absolute(args[0], width)
+            case "shfl" | "bool":
+                return args[0]
+            case "popc":
+                return interval(0, int(data[0]))
+            case _:
+                return top(width)
+
+    # --- fixpoints -------------------------------------------------------------------------------
+
+    def _solve(self, phi: Node) -> bool:
+        """Solve the component of `phi` and all it needs; False where a phi in work stands in the way."""
+        order = self._components(phi)
+        if order is None:
+            return False
+        for component in order:
+            if component[0].av is None:
+                self._prepare(component)
+        return True
+
+    def _needs(self, phi: Node) -> set[Node]:
+        if phi.alias is not None:
+            return set(phi.alias.phis)
+        found: set[Node] = set()
+        for _, arg in self.phi_args[phi]:
+            found |= arg.phis
+        return found
+
+    def _components(self, root: Node) -> list[list[Node]] | None:
+        """Strongly connected components of unsolved phis, needed ones first (Tarjan, iterative)."""
+        index: dict[Node, int] = {}
+        low: dict[Node, int] = {}
+        stack: list[Node] = []
+        on_stack: set[Node] = set()
+        result: list[list[Node]] = []
+        work: list[tuple[Node, list[Node]]] = []
+
+        def enter(node: Node) -> bool:
+            if node in self._pending or (node not in self.phi_args and node.alias is None):
+                return False
+            index[node] = low[node] = len(index)
+            stack.append(node)
+            on_stack.add(node)
+            work.append((node, sorted((n for n in self._needs(node) if n.av is None), key=lambda n: n.id)))
+            return True
+
+        if not enter(root):
+            return None
+        while work:
+            node, needs = work[-1]
+            if needs:
+                child = needs.pop()
+                if child not in index:
+                    if not enter(child):
+                        return None
+                elif child in on_stack:
+                    low[node] = min(low[node], index[child])
+                continue
+            work.pop()
+            if work:
+                low[work[-1][0]] = min(low[work[-1][0]], low[node])
+            if low[node] == index[node]:
+                at = stack.index(node)
+                result.append(stack[at:])
+                on_stack.difference_update(stack[at:])
+                del stack[at:]
+        return result
+
+    def _prepare(self, component: list[Node]) -> None:
+        """Build every edge condition first: that may solve other phis, and needs these marked as in work."""
+        pending = self._pending
+        pending.update(component)
+        edges: list[tuple[Node, list[tuple[Node, Env]]]] = []
+        for phi in component:
+            if phi.alias is not None:
+                edges.append((phi, [(phi.alias, EMPTY)]))
+                continue
+            block = int(phi.data[1])
+            edges.append((phi, [(arg, self.edge_env(pred, block)) for pred, arg in self.phi_args[phi]]))
+        saved, self._assigned = self._assigned, dict.fromkeys(component, ())
+        saved_scratch, self._scratch = self._scratch, {}
+        values = self._iterate(edges)
+        self._assigned, self._scratch = saved, saved_scratch
+        pending.difference_update(component)
+        for phi, value in values.items():
+            phi.av = value or top(phi.width)
+
+    def _iterate(self, edges: list[tuple[Node, list[tuple[Node, Env]]]]) -> dict[Node, Value]:
+        assigned = self._assigned
+        cyclic = len(edges) > 1 or any(edges[0][0] in arg.phis for arg, _ in edges[0][1])
+        if not cyclic:
+            phi, incoming = edges[0]
+            return {phi: self._joined(incoming)}
+        thresholds: list[int] | None = None
+        for round_number in range(MAX_ROUNDS):
+            changed = False
+            for phi, incoming in edges:
+                old = assigned[phi]
+                new = hull(join(old, joined) if old else joined) if (joined := hull(self._joined(incoming))) else old
+                if new == old:
+                    continue
+                if round_number >= ROUNDS and old:
+                    thresholds = thresholds or self._thresholds(edges)
+                    new = _widened(old, new, thresholds if round_number < MAX_ROUNDS - 5 else [], phi.width)
+                changed = True
+                assigned[phi] = new
+                self._scratch.clear()
+            if not changed:
+                break
+        else:
+            return {phi: top(phi.width) for phi, _ in edges}
+        for _ in range(2):
+            for phi, incoming in edges:
+                new = hull(self._joined(incoming))
+                if new and new != assigned[phi]:
+                    assigned[phi] = new
+                    self._scratch.clear()
+        return dict(assigned)
+
+    def _joined(self, incoming: list[tuple[Node, Env]]) -> Value:
+        result: Value = ()
+        for arg, env in incoming:
+            value = self._value(arg, env)
+            if value:
+                result = join(result, value) if result else value
+        return result
+
+    def _thresholds(self, edges: list[tuple[Node, list[tuple[Node, Env]]]]) -> list[int]:
+        found: set[int] = {0}
+        seen: set[Node] = set()
+        members = {phi for phi, _ in edges}
+        work: list[Node] = []
+        for _, incoming in edges:
+            for arg, env in incoming:
+                work.append(arg)
+                for node, rows in env.table.items():
+                    if not members.isdisjoint(node.phis):
+                        for lo, hi, _ in rows:
+                            found.update((lo - 1, lo, lo + 1, hi - 1, hi, hi + 1))
+        while work:
+            node = work.pop()
+            if node in seen or members.isdisjoint(node.phis):
+                continue
+            seen.add(node)
+            work.extend(node.args)
+            if node.op == "selp":
+                for truth in (True, False):
+                    for _, lo, hi, _ in self.conditions(node.args[0], truth):
+                        found.update((lo - 1, lo, lo + 1, hi - 1, hi, hi + 1))
+        return sorted(found)
+
+
+def _compared(node: Node, args: list[Value]) -> Value:
+    compare, sign, width = str(node.data[0]), bool(node.data[1]), int(node.data[2])
+    fix = signed if sign else unsigned
+    a, b = fix(args[0], width), fix(args[1], width)
+    if not (plain(a) and plain(b)):
+        return interval(0, 1)
+    (al, ah), (bl, bh) = bounds(a), bounds(b)
+    match compare:
+        case "lt":
+            answer = True if ah < bl else False if al >= bh else None
+        case "le":
+            answer = True if ah <= bl else False if al > bh else None
+        case "gt":
+            answer = True if al > bh else False if ah <= bl else None
+        case "ge":
+            answer = True if al >= bh else False if ah < bl else None
+        case _:
+            same = True if al == ah == bl == bh else False if ah < bl or bh < al else None
+            answer = same if compare == "eq" or same is None else not same
+    return interval(0, 1) if answer is None else constant(int(answer))
+
+
+def _widened(old: Value, new: Value, thresholds: list[int], width: int) -> Value:
+    """`new` with every bound that moved put to the next threshold."""
+    before = {s.base: s for s in old}
+    spans: list[Span] = []
+    limit = (1 << width) - 1
+    for span in new:
+        was = before.get(span.base)
+        lo, hi = span.lo, span.hi
+        if was is not None and hi > was.hi:
+            hi = next((t for t in thresholds if t >= hi), limit)
+        if was is not None and lo < was.lo:
+            lo = next((t for t in reversed(thresholds) if t <= lo), -limit - 1)
+        step = span.step or 1
+        hi = span.lo + (hi - span.lo + step - 1) // step * step
+        lo = span.lo - (span.lo - lo + step - 1) // step * step
+        spans.append(Span(span.base, lo, hi, step))
+    return tuple(spans)
