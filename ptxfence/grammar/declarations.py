@@ -5,120 +5,173 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
+from typing import Any
 
-from ptxfence.grammar.lexical import NAME, blank_comments, integer
+from ptxfence.grammar.lexical import COMMENT, integer
 from ptxfence.grammar.model import Variable
+from ptxfence.grammar.shapes import Refusal, ShapeError, abstract, accepted, leaf_offsets, tree
 
-_WORD = re.compile(r"\s*+\.(\w++)")
-_NUMBER = re.compile(r"\s*+(\w++)")
-_PARENTHESES = re.compile(r"\s*+\([^()]*+(?:\([^()]*+\)[^()]*+)*+\)")
-_DECLARATOR = re.compile(rf"\s*+({NAME})\s*+(?:<\s*+(\w++)\s*+>)?((?:\s*+\[[^\]]*+\])*+)\s*+(=)?")
-_INITIALISER = re.compile(r"(?:[^,{}()]++|\([^()]*+(?:\([^()]*+\)[^()]*+)*+\))*+")
-_SPACES = frozenset(("reg", "shared", "global", "const", "local", "param", "tex", "sreg"))
-_BITS = re.compile(r"[busf](\d+)$|e\d+m\d+|bf16|f16x2|tf32")
-_VECTORS = {"v2": 2, "v4": 4, "v8": 8}
+_WIDTH = re.compile(r"[busf]?f?(\d+)(?:x(\d+))?$")
+_MARKS = re.compile(rf"{COMMENT}|[=,{{}}()]")
 
 
 @dataclass(frozen=True, slots=True)
-class Declarator:
-    """One name of a declaration. `count` is that of `name<count>`; `elements` is None for `name[]`."""
+class Name:
+    """One name of a declaration: leaf numbers of it, of `<count>` and of its dimensions (None for `[]`)."""
 
-    name: str
-    start: int
-    end: int
+    leaf: int
     count: int | None
-    elements: int | None
+    dimensions: tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Declaration:
-    """`.shared .align 16 .b8 a[4], b;`: `type` keeps its dots off (`b8`), `width` is bytes of one element."""
+class Form:
+    """What the shape of a declaration says; `align` is a leaf number. `type` keeps its dot off (`b8`)."""
 
     space: str
     type: str
+    lanes: int
+    align: int | None
+    names: tuple[Name, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One declared name. Sizes in bytes; `size` is None for `x[]`. `count` is that of `%r<count>`."""
+
+    name: str
+    space: str
+    type: str
     align: int
-    width: int
-    names: tuple[Declarator, ...]
+    size: int | None
+    count: int | None
+    start: int
+    end: int
 
 
-def declaration(text: str, start: int, end: int) -> Declaration | None:
-    """The declaration in `text[start:end]` (without `;`), None if it is none."""
-    plain = blank_comments(text[start:end])
-    space, kind, align, lanes, at = "", "", 0, 1, 0
-    while match := _WORD.match(plain, at):
-        word, at = match[1], match.end()
-        if word in _SPACES:
-            space = space or word
-        elif word == "align":
-            number = _NUMBER.match(plain, at)
-            if number is None:
-                return None
-            align, at = int(number[1]) if number[1].isdigit() else 0, number.end()
-        elif word == "attribute":
-            inside = _PARENTHESES.match(plain, at)
-            at = inside.end() if inside else at
-        elif word in _VECTORS:
-            lanes = _VECTORS[word]
-        elif word not in ("ptr", "extern", "visible", "weak", "common", "hidden"):
-            kind = word
-    names = tuple(_declarators(plain, at, start))
-    if not names:
-        return None
-    width = width_of(kind) * lanes
-    return Declaration(space, kind, align or width, width, names)
+def declared(text: str, start: int, end: int) -> tuple[Declared, ...]:
+    """The names that `text[start:end]`, a declaration without its `;`, declares. Raises ShapeError."""
+    return _fill(text[start:end], start, "declaration")
+
+
+def parameters(text: str, start: int, end: int, function: str) -> tuple[Variable, ...]:
+    """The variables of a parameter list, `text[start:end]` with its parentheses; empty if it is malformed."""
+    if end <= start + 1:
+        return ()
+    found: list[Variable] = []
+    at = start + 1
+    for part in _parts(text[at : end - 1]):
+        try:
+            found.extend(variable(item, function) for item in _fill(part, at, "parameter"))
+        except ShapeError:
+            return ()
+        at += len(part) + 1
+    return tuple(found)
+
+
+def variable(item: Declared, function: str | None, name: str | None = None) -> Variable:
+    return Variable(name or item.name, item.space, item.align, item.size, item.start, item.end, function)
+
+
+def _fill(text: str, base: int, start: str) -> tuple[Declared, ...]:
+    if "=" in text:
+        text = _without_initialisers(text)
+    shape, leaves = abstract(text)
+    form = accepted(_form(shape, start), text)
+    offsets = leaf_offsets(text)
+    width = width_of(form.type) * form.lanes
+    align = integer(leaves[form.align]) if form.align is not None else width
+    found: list[Declared] = []
+    for item in form.names:
+        size: int | None = width
+        for dimension in item.dimensions:
+            size = None if size is None or dimension is None else size * integer(leaves[dimension])
+        name = leaves[item.leaf]
+        count = None if item.count is None else integer(leaves[item.count])
+        at = base + offsets[item.leaf]
+        found.append(Declared(name, form.space, form.type, align, size, count, at, at + len(name)))
+    return tuple(found)
+
+
+def _parts(text: str) -> Iterator[str]:
+    """The text between the commas outside parentheses."""
+    last = depth = 0
+    for match in _MARKS.finditer(text):
+        token = match.group()
+        if token == "," and depth == 0:
+            yield text[last : match.start()]
+            last = match.end()
+        depth += (token == "(") - (token == ")")
+    if text[last:].strip():
+        yield text[last:]
+
+
+def _without_initialisers(text: str) -> str:
+    """`text` with each `= value` turned into spaces: only names and sizes matter here, and tables can be long."""
+    kept: list[str] = []
+    last = depth = 0
+    hidden: int | None = None
+    for match in _MARKS.finditer(text):
+        token = match.group()
+        depth += (token in "{(") - (token in "})")
+        if token == "=" and hidden is None:
+            kept.append(text[last : match.start()])
+            hidden = match.start()
+        elif token == "," and depth == 0 and hidden is not None:
+            kept.append(" " * (match.start() - hidden))
+            last, hidden = match.start(), None
+    return "".join((*kept, text[last:] if hidden is None else ""))
+
+
+@cache
+def _form(shape: str, start: str) -> Form | Refusal:
+    found: Any = tree(shape, start)
+    if isinstance(found, Refusal):
+        return found
+    from ptxfence.grammar.templates import leaf_numbers
+
+    numbers = leaf_numbers(found)
+    space, kind, lanes, align = "", "", 1, None
+    names: list[Name] = []
+    for child in found.children:
+        token = str(child).strip()[1:]
+        if getattr(child, "type", "") == "SPACE":
+            space = token
+        elif getattr(child, "type", "") == "TYPE":
+            kind = token
+        elif getattr(child, "type", "") == "VECTOR":
+            lanes = int(token[1:])
+        elif getattr(child, "data", "") == "alignment":
+            align = numbers[child.children[-1].start_pos]
+        elif getattr(child, "data", "") == "declarator":
+            names.append(_name(child.children, numbers))
+    if start == "parameter":
+        names.extend(_parameter_name(found.children, numbers))
+    return Form(space, kind, lanes, align, tuple(names))
+
+
+def _name(children: list[Any], numbers: dict[int, int]) -> Name:
+    count: int | None = None
+    dimensions: list[int | None] = []
+    for child in children[1:]:
+        rule = getattr(child, "data", "")
+        if rule == "count":
+            count = numbers[child.children[0].start_pos]
+        elif rule == "dimension":
+            dimensions.append(numbers[child.children[0].start_pos] if child.children else None)
+    return Name(numbers[children[0].start_pos], count, tuple(dimensions))
+
+
+def _parameter_name(children: list[Any], numbers: dict[int, int]) -> Iterator[Name]:
+    for index, child in enumerate(children):
+        if getattr(child, "type", "") == "NAME":
+            yield _name(children[index:], numbers)
 
 
 def width_of(kind: str) -> int:
-    """Bytes of one element of a fundamental type; opaque types (texref, ...) are handles of 8 bytes."""
-    digits = re.search(r"(\d+)(x2)?$", kind)
-    if kind == "pred":
-        return 1
-    if digits is None or kind[0] not in "busf":
-        return 8
-    return max(1, int(digits[1]) * (2 if digits[2] else 1) // 8)
-
-
-def _declarators(plain: str, at: int, base: int) -> Iterator[Declarator]:
-    while match := _DECLARATOR.match(plain, at):
-        at = match.end()
-        count = integer(match[2]) if match[2] and match[2].isdigit() else None
-        elements: int | None = 1
-        for dimension in re.findall(r"\[\s*(\w*)\s*\]", match[3]):
-            elements = elements * integer(dimension) if elements is not None and dimension[:1].isdigit() else None
-        if match[4]:
-            initialiser = _skip_initialiser(plain, at)
-            elements = elements if elements is not None else None
-            at = initialiser
-        yield Declarator(match[1], base + match.start(1), base + match.end(1), count, elements)
-        if plain[at : at + 1] != ",":
-            return
-        at += 1
-
-
-def _skip_initialiser(plain: str, at: int) -> int:
-    depth = 0
-    for match in re.compile(r"[{}(),]").finditer(plain, at):
-        token = match.group()
-        if token == "," and depth == 0:
-            return match.start()
-        depth += (token in "{(") - (token in "})")
-    return len(plain)
-
-
-def variables(text: str, start: int, end: int, function: str | None = None) -> tuple[Variable, ...]:
-    """The variables that `text[start:end]` declares; empty if it is no declaration."""
-    found = declaration(text, start, end)
-    if found is None:
-        return ()
-    return tuple(
-        Variable(
-            item.name,
-            found.space,
-            found.align,
-            None if item.elements is None else item.elements * found.width,
-            item.start,
-            item.end,
-            function,
-        )
-        for item in found.names
-    )
+    """Bytes of one element of a type; a texref and its like is a handle of 8 bytes, a predicate counts as one."""
+    match = _WIDTH.match(kind)
+    if match is None:
+        return 1 if kind == "pred" else 8
+    return max(1, int(match[1]) * int(match[2] or 1) // 8)

@@ -8,16 +8,17 @@ from functools import cached_property
 
 from ptxfence.errors import PtxSyntaxError
 from ptxfence.grammar.body import Body
-from ptxfence.grammar.declarations import variables
+from ptxfence.grammar.declarations import parameters
 from ptxfence.grammar.instruction import Instruction
-from ptxfence.grammar.lexical import GAP, NAME, blank_comments
+from ptxfence.grammar.lexical import GAP, INTEGER, NAME, blank_comments, integer
 from ptxfence.grammar.lines import Lines
 from ptxfence.grammar.locations import Locations
 from ptxfence.grammar.model import FunctionKind, SourceLocation, Variable
 
 _LIST = r"\([^()]*+(?:\([^()]*+\)[^()]*+)*+\)"
-HEADER = re.compile(rf"\.(entry|func)\b((?:{GAP}\.(?!param|reg)\w++)*+){GAP}({_LIST})?{GAP}({NAME}){GAP}({_LIST})?")
-_DIRECTIVE = re.compile(r"\.(\w+)((?:[\s,]*+\d\w*+)*+)")
+_ATTRIBUTE = rf"\.attribute{GAP}{_LIST}{GAP}"
+HEADER = re.compile(rf"\.(entry|func)\b{GAP}((?:{_ATTRIBUTE})*+)({_LIST})?{GAP}({NAME}){GAP}({_LIST})?", re.ASCII)
+_DIRECTIVE = re.compile(r"\.(\w+)((?:[\s,]*+\d\w*+)*+)", re.ASCII)
 
 
 class Function:
@@ -49,19 +50,11 @@ class Function:
 
     @cached_property
     def returns(self) -> tuple[Variable, ...]:
-        return self._list(*self._parts[0])
+        return parameters(self._lines.text, *self._parts[0], self.name)
 
     @cached_property
     def params(self) -> tuple[Variable, ...]:
-        return self._list(*self._parts[1])
-
-    def _list(self, start: int, end: int) -> tuple[Variable, ...]:
-        found: list[Variable] = []
-        at = start + 1
-        for part in self._lines.text[at : max(at, end - 1)].split(","):
-            found.extend(variables(self._lines.text, at, at + len(part), self.name))
-            at += len(part) + 1
-        return tuple(found)
+        return parameters(self._lines.text, *self._parts[1], self.name)
 
     @cached_property
     def directives(self) -> Mapping[str, tuple[int, ...]]:
@@ -69,14 +62,16 @@ class Function:
         end = self.body_start if self.body_start is not None else self.end
         text = blank_comments(self._lines.text[self._header_end : end])
         return {
-            match[1]: tuple(int(number, 0) for number in re.findall(r"\d\w*", match[2]))
+            match[1]: tuple(map(integer, re.findall(INTEGER, match[2], re.ASCII)))
             for match in _DIRECTIVE.finditer(re.sub(r'"[^"]*"', "", text))
         }
 
     @cached_property
     def _body(self) -> Body:
-        start, end = (self.body_start, self.body_end) if self.body_start is not None else (self.end, self.end)
-        return Body(self._lines, start + 1 if self.has_body else start, end or start, self.name, self.returns + self.params)
+        start, end = self.end, self.end
+        if self.body_start is not None and self.body_end is not None:
+            start, end = self.body_start + 1, self.body_end
+        return Body(self._lines, start, end, self.name, self.returns + self.params)
 
     @cached_property
     def instructions(self) -> tuple[Instruction, ...]:
@@ -106,6 +101,16 @@ class Function:
     def prototypes(self) -> Mapping[str, str]:
         """`.callprototype`: label -> its text."""
         return self._body.prototypes
+
+    @property
+    def body(self) -> Body:
+        """The statements, for `validate`."""
+        return self._body
+
+    @property
+    def header_span(self) -> tuple[int, int]:
+        """From the linkage directive up to `{` or `;`."""
+        return self.start, self.end - 1 if self.body_start is None else self.body_start
 
     @property
     def errors(self) -> tuple[PtxSyntaxError, ...]:

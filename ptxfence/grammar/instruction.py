@@ -13,15 +13,36 @@ if TYPE_CHECKING:
 class Instruction:
     """`@p op operands;`. The span `[start, end)` runs from the guard through the `;`.
 
-    `guard` is the resolved register name. `scope` numbers the `{ }` it stands in, 0 for the function body itself.
+    `index` counts from 0 in its function. `opcode` is the dotted text without white space. `guard` is the resolved
+    register name. `scope` numbers the `{ }` it stands in, 0 for the function body itself. `operand_start` is the
+    offset of `operand_text`.
     """
 
-    __slots__ = ("_body", "_operands", "_rest", "end", "guard", "guard_negated", "index", "opcode", "scope", "start")
+    __slots__ = (
+        "_body",
+        "_operands",
+        "end",
+        "guard",
+        "guard_negated",
+        "index",
+        "opcode",
+        "operand_start",
+        "scope",
+        "start",
+    )
 
     def __init__(
-        self, index: int, start: int, end: int, opcode: str, rest: int, scope: int, guard: str | None, negated: bool,
+        self,
+        index: int,
+        start: int,
+        end: int,
+        opcode: str,
+        operand_start: int,
+        scope: int,
+        guard: str | None,
+        negated: bool,
         body: Body,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.index = index
         self.start = start
         self.end = end
@@ -29,25 +50,20 @@ class Instruction:
         self.guard = guard
         self.guard_negated = negated
         self.scope = scope
-        self._rest = rest
+        self.operand_start = operand_start
         self._body = body
         self._operands: tuple[Operand, ...] | None = None
 
     @property
     def operand_text(self) -> str:
         """What stands between opcode and `;`, verbatim."""
-        return self._body.text[self._rest : self.end - 1]
-
-    @property
-    def operand_start(self) -> int:
-        """Offset of `operand_text`."""
-        return self._rest
+        return self._body.text[self.operand_start : self.end - 1]
 
     @property
     def operands(self) -> tuple[Operand, ...]:
         """Parsed operands, the guard left out. Raises PtxSyntaxError for text that is no operand list."""
         if self._operands is None:
-            self._operands = self._body.operands_at(self._rest, self.end - 1, self.scope)
+            self._operands = self._body.operands_at(self.operand_start, self.end - 1, self.scope)
         return self._operands
 
     @property

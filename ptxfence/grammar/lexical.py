@@ -1,6 +1,7 @@
 """The characters of PTX: what a name, a number, a comment and a gap look like (PTX ISA 4.2 to 4.5).
 
-Every pattern uses possessive quantifiers, so that no input makes the scan go back over what it has read.
+PTX is ASCII outside comments and strings, so every pattern is compiled with re.ASCII. Quantifiers are
+possessive, so that no input makes a scan go back over what it has read.
 """
 
 from __future__ import annotations
@@ -8,17 +9,17 @@ from __future__ import annotations
 import re
 
 COMMENT = r"//[^\n]*+|/\*(?:[^*]++|\*(?!/))*+(?:\*/)?"
-NAME = r"[A-Za-z_$%][\w$]*+"
+NAME = r"(?:[A-Za-z][\w$]*+|[_$%][\w$]++)"
 STRING = r'"[^"]*+"?'
+INTEGER = r"(?:0[xX][0-9a-fA-F]++|0[bB][01]++|0[0-7]*+|[1-9]\d*+)U?"
+FLOAT = r"\d++\.\d*+(?:[eE][+-]?\d++)?|\.\d++(?:[eE][+-]?\d++)?|\d++[eE][+-]?\d++"
+BITS = r"0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b"
 LOC = (
-    r"\.loc(?:_intermediate)?\s++\d++\s++\d++\s++\d++"
+    r"\.loc(?:_intermediate)?\s++\d++\s++\d++\s++\d++\b"
     rf"(?:\s*+,\s*+function_name\s++{NAME}(?:\s*+\+\s*+\w++)?\s*+,\s*+inlined_at\s++\d++\s++\d++\s++\d++)?"
 )
-GAP = rf"(?:\s++|{COMMENT})*+"
-LOC_GAP = rf"(?:\s++|{COMMENT}|{LOC})*+"
-
-INTEGER = re.compile(r"0[xX][0-9a-fA-F]++U?|0[bB][01]++U?|\d++U?")
-NUMBER = r"0[fF][0-9a-fA-F]{8}\b|0[dD][0-9a-fA-F]{16}\b|\d++\.\d*+(?:[eE][+-]?\d++)?|\.\d++(?:[eE][+-]?\d++)?|\d++[eE][+-]?\d++"
+GAP = rf"\s*+(?:(?:{COMMENT})\s*+)*+"
+LOC_GAP = rf"\s*+(?:(?:{COMMENT}|{LOC})\s*+)*+"
 
 _COMMENT = re.compile(COMMENT)
 
@@ -37,4 +38,4 @@ def integer(text: str) -> int:
         return int(digits, 16)
     if digits[:2] in ("0b", "0B"):
         return int(digits, 2)
-    return int(digits, 8) if digits[0] == "0" and digits != "0" else int(digits)
+    return int(digits, 8 if digits[0] == "0" else 10)

@@ -11,7 +11,8 @@ from ptxfence.grammar.model import SourceLocation
 
 _LOC = re.compile(
     rf"{COMMENT}|\.loc\s++(\d++)\s++(\d++)\s++(\d++)"
-    rf"(?:\s*+,\s*+function_name\s++{NAME}(?:\s*+\+\s*+\w++)?\s*+,\s*+inlined_at\s++(\d++)\s++(\d++)\s++(\d++))?"
+    rf"(?:\s*+,\s*+function_name\s++{NAME}(?:\s*+\+\s*+\w++)?\s*+,\s*+inlined_at\s++(\d++)\s++(\d++)\s++(\d++))?",
+    re.ASCII,
 )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 
 from ptxfence.errors import PtxSyntaxError
@@ -14,18 +14,23 @@ from ptxfence.grammar.model import Variable
 MAX_ERRORS = 20
 
 
-@dataclass(eq=False)
 class Module:
-    """One `.version` header and what follows it. `target` is `sm_90a`; `targets` are all its options."""
+    """One `.version` header and what follows it, `[start, end)`.
 
-    version: str
-    start: int
-    end: int
-    targets: tuple[str, ...] = ()
-    address_size: int = 64
-    functions: tuple[Function, ...] = ()
-    globals: dict[str, Variable] = field(default_factory=dict)
-    files: dict[int, str] = field(default_factory=dict)
+    `version` is `8.7`, `target` is `sm_90a`, `targets` are all options of `.target`. `files` is the `.file` table.
+    `globals` are the variables declared outside functions, `declarations` the spans of those declarations.
+    """
+
+    def __init__(self, version: str, start: int) -> None:
+        self.version = version
+        self.start = start
+        self.end = start
+        self.targets: tuple[str, ...] = ()
+        self.address_size = 64
+        self.functions: tuple[Function, ...] = ()
+        self.globals: dict[str, Variable] = {}
+        self.declarations: list[tuple[int, int]] = []
+        self.files: dict[int, str] = {}
 
     @property
     def target(self) -> str:

@@ -5,22 +5,33 @@ from __future__ import annotations
 import re
 
 from ptxfence.errors import PtxSyntaxError
-from ptxfence.grammar.declarations import variables
+from ptxfence.grammar.declarations import declared, variable
 from ptxfence.grammar.function import HEADER, Function
 from ptxfence.grammar.lexical import COMMENT, GAP, STRING
 from ptxfence.grammar.lines import Lines
 from ptxfence.grammar.module import MAX_ERRORS, Module, PtxFile
+from ptxfence.grammar.shapes import ShapeError, refusal
 from ptxfence.grammar.statements import closing_brace
 
-_GAP = re.compile(GAP)
-_WORD = re.compile(r"\.([A-Za-z_]\w*+)|(@@DWARF[^\n]*+)|(;)")
-_VERSION = re.compile(rf"\.version{GAP}(\d++\.\d++)")
-_TARGET = re.compile(rf"\.target{GAP}(\w++(?:{GAP},{GAP}\w++)*+)")
-_ADDRESS_SIZE = re.compile(rf"\.address_size{GAP}(\d++)")
-_FILE = re.compile(rf'\.file{GAP}(\d++){GAP}"([^"]*+)"(?:{GAP},{GAP}\w++{GAP},{GAP}\w++)?')
-_TO_BRACE = re.compile(rf"(?:[^{{;/\"]++|{COMMENT}|/|{STRING})*+")
-_TO_END = re.compile(rf"(?:[^;{{}}=/\"]++|{COMMENT}|/|{STRING})*+")
-_SOURCE = re.compile(r"\.source_begin\b.*?\.source_end\b", re.DOTALL)
+
+def _pattern(source: str, flags: int = 0) -> re.Pattern[str]:
+    return re.compile(source, flags | re.ASCII)
+
+
+_GAP = _pattern(GAP)
+_WORD = _pattern(r"\.([A-Za-z_]\w*+)|(@@DWARF[^\n]*+)|(;)")
+_VERSION = _pattern(rf"\.version{GAP}(\d++\.\d++)")
+_TARGET = _pattern(rf"\.target{GAP}([A-Za-z]\w*+(?:{GAP},{GAP}[A-Za-z]\w*+)*+)")
+_ADDRESS_SIZE = _pattern(rf"\.address_size{GAP}(\d++)")
+_FILE = _pattern(rf'\.file{GAP}(\d++){GAP}"([^"]*+)"(?:{GAP},{GAP}\w++{GAP},{GAP}\w++)?')
+_TO_BRACE = _pattern(rf"(?:[^{{;/\"]++|{COMMENT}|/|{STRING})*+")
+_PRAGMA = rf"\.pragma\b{GAP}{STRING}(?:{GAP},{GAP}{STRING})*+{GAP};"  # in a function header too
+_HEAD = _pattern(rf"(?:{_PRAGMA}|[^;{{}}=/\".]++|\.|{COMMENT}|/|{STRING})*+")
+_TO_END = _pattern(rf"(?:[^;{{}}=/\"]++|{COMMENT}|/|{STRING})*+")
+_VALUE = _pattern(rf"(?:[^;/\"]++|{COMMENT}|/|{STRING})*+")
+_SOURCE = _pattern(r"\.source_begin\b.*?\.source_end\b", re.DOTALL)
+_LINE = _pattern(r"[^\n]*+")
+_RECOVERY = _pattern(r"[^;\n]*+(?:;|\n(?=\s*+\.)|\n|\Z)")
 
 
 def parse(text: str, filename: str = "<string>") -> PtxFile:
@@ -64,7 +75,7 @@ class _Parser:
             return self._version()
         if not self.modules:
             self._error(f"expected .version before .{word}", self.at)
-            self.modules.append(Module("", self.at, len(self.text)))
+            self.modules.append(Module("", self.at))
         if word == "target":
             return self._target()
         if word == "address_size":
@@ -74,16 +85,16 @@ class _Parser:
         if word in ("section", "nv_intermediate_source_section"):
             return self._block(word)
         if word == "loc":
-            self.at = _end(re.compile(r"[^\n]*+").match(self.text, self.at))
+            self.at = _end(_LINE.match(self.text, self.at))
             return None
-        return self._declaration()
+        return self._declaration(word)
 
     def _version(self) -> None:
         match = _VERSION.match(self.text, self.at)
         if match is None:
             return self._fail("expected a number after .version")
         self._close_module(self.at)
-        self.modules.append(Module(match[1], self.at, len(self.text)))
+        self.modules.append(Module(match[1], self.at))
         self.at = match.end()
         return None
 
@@ -130,10 +141,12 @@ class _Parser:
             self.at = closing + 1
         return None
 
-    def _declaration(self) -> None:
+    def _declaration(self, word: str) -> None:
         start = self.at
         end = _end(_TO_END.match(self.text, start))
         header = HEADER.search(self.text, start, end)
+        if header is not None:
+            end = _end(_HEAD.match(self.text, header.end()))
         stop = self.text[end : end + 1]
         if header is not None:
             return self._function(header, start, end, stop)
@@ -144,15 +157,28 @@ class _Parser:
             self._error("expected ';'", min(end, len(self.text)))
             self.at = end
             return self._recover()
-        for variable in variables(self.text, start, end):
-            self.modules[-1].globals.setdefault(variable.name, variable)
+        self._variables(word, start, end)
         self.at = end + 1
         return None
 
+    def _variables(self, word: str, start: int, end: int) -> None:
+        """The names of a declaration; `.alias` and `.pragma` are looked at only for their form."""
+        rule = {"alias": "names", "pragma": "strings"}.get(word)
+        try:
+            if rule is not None:
+                error = refusal(self.text[start + len(word) + 1 : end], rule)
+                if error is not None:
+                    raise ShapeError(error.message, error.offset + len(word) + 1)
+                return
+            for item in declared(self.text, start, end):
+                self.modules[-1].globals.setdefault(item.name, variable(item, None))
+        except ShapeError as error:
+            self._error(error.message, start + error.offset)
+        self.modules[-1].declarations.append((start, end))
+
     def _initialiser(self, at: int) -> int:
         """The `;` after an initialiser, whose braces nest."""
-        match = re.compile(rf"(?:[^;/\"]++|{COMMENT}|/|{STRING})*+").match(self.text, at)
-        return _end(match)
+        return _end(_VALUE.match(self.text, at))
 
     def _function(self, header: re.Match[str], start: int, end: int, stop: str) -> None:
         files = self.modules[-1].files
@@ -179,8 +205,7 @@ class _Parser:
 
     def _recover(self) -> None:
         """On to the next line that starts with a directive, or past the next `;`."""
-        match = re.compile(r"[^;\n]*+(?:;|\n(?!\s*+\.)|\n|\Z)").match(self.text, self.at)
-        self.at = max(_end(match), self.at + 1)
+        self.at = max(_end(_RECOVERY.match(self.text, self.at)), self.at + 1)
 
     def _error(self, message: str, offset: int) -> None:
         if len(self.errors) < MAX_ERRORS:

@@ -1,4 +1,4 @@
-"""Level 2: operand text -> operands, through lark once per distinct shape.
+"""Level 2: text -> operands and declarations, through lark once per distinct shape.
 
 The shape of `[%rd1+16], {%r1, 7}` is `[N+I],{N,I}`; its leaves are `%rd1 16 %r1 7`. A few hundred shapes make
 up a file, so lark (1 to 3 MB/s) runs rarely and a shape's template is filled in with leaves instead.
@@ -7,30 +7,31 @@ up a file, so lark (1 to 3 MB/s) runs rarely and a shape's template is filled in
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from ptxfence.grammar.lexical import COMMENT, NAME, NUMBER
+from ptxfence.grammar.lexical import BITS, COMMENT, FLOAT, INTEGER, NAME, STRING
 from ptxfence.grammar.model import Operand
 
 if TYPE_CHECKING:
-    from ptxfence.grammar.templates import Template
-
-Resolve = Callable[[str], Operand]
+    from ptxfence.grammar.templates import Resolve, Template
 
 _TOKEN = re.compile(
-    rf"(?P<gap>\s++|{COMMENT})|(?P<F>{NUMBER})|(?P<I>0[xX][0-9a-fA-F]++U?|0[bB][01]++U?|\d++U?)|(?P<N>{NAME})"
+    rf"(?P<gap>\s++|{COMMENT})|(?P<X>{BITS})|(?P<F>{FLOAT})|(?P<I>{INTEGER}|WARP_SZ\b)|(?P<N>{NAME})|(?P<S>{STRING})"
     r"|(?P<dotted>\.[A-Za-z_][\w:]*+)|(?P<other><<|>>|<=|>=|==|!=|&&|\|\||.)",
-    re.DOTALL,
+    re.DOTALL | re.ASCII,
 )
-_WORD = re.compile(r"[\w$]")
-_DEPTH = 64  # deeper nesting of brackets than any compiler prints; keeps the recursion of a template bounded
-_LENGTH = 100_000  # longer operand text than any compiler prints (names of 2,000 characters occur)
+# Nesting beyond what any compiler prints; keeps the recursion of a template bounded. Each of these characters
+# adds at most one level to lark's tree.
+_DEPTH = 200
+_LENGTH = 1_000_000  # no statement with operands of this length is real (names of 2,000 characters are)
+_RUN = re.compile(r"((?:[^,{}()]{1,12}),)\1+")
+
+_T = TypeVar("_T")
 
 
 class ShapeError(Exception):
-    """Operand text that is no PTX: `offset` into it and what is wrong. Never leaves the package."""
+    """Text that is no PTX: `offset` into it and what is wrong. Never leaves the package."""
 
     def __init__(self, message: str, offset: int) -> None:
         super().__init__(message)
@@ -38,8 +39,16 @@ class ShapeError(Exception):
         self.offset = offset
 
 
+class Refusal:
+    """Why a shape does not parse: message and position in the shape."""
+
+    def __init__(self, message: str, position: int) -> None:
+        self.message = message
+        self.position = position
+
+
 def abstract(text: str) -> tuple[str, tuple[str, ...]]:
-    """Shape and leaves of operand text."""
+    """Shape and leaves of a text."""
     shape: list[str] = []
     leaves: list[str] = []
     for match in _TOKEN.finditer(text):
@@ -47,14 +56,20 @@ def abstract(text: str) -> tuple[str, tuple[str, ...]]:
         if kind == "gap":
             continue
         word = match.group()
-        if kind == "N" and word == "_":
-            shape.append("_")
-        elif kind == "dotted" or kind == "other":
+        if kind == "dotted":
+            shape.append(word + " ")
+        elif kind == "other" or kind is None:
             shape.append(word)
         else:
-            shape.append(kind or "")
+            shape.append(kind)
             leaves.append(word)
     return "".join(shape), tuple(leaves)
+
+
+def leaf_offsets(text: str) -> tuple[int, ...]:
+    """Where the leaves of `abstract(text)` stand in `text`."""
+    plain = ("gap", "dotted", "other", None)
+    return tuple(match.start() for match in _TOKEN.finditer(text) if match.lastgroup not in plain)
 
 
 def operands_of(text: str, resolve: Resolve) -> tuple[Operand, ...]:
@@ -64,46 +79,72 @@ def operands_of(text: str, resolve: Resolve) -> tuple[Operand, ...]:
     shape, leaves = abstract(text)
     if not shape:
         return ()
-    template = _template(shape)
-    if isinstance(template, _Refusal):
-        raise ShapeError(template.message, _offset(text, template.token))
-    return template(leaves, resolve)
+    return accepted(_operand_template(shape), text)(leaves, resolve)
 
 
-def refusal(text: str) -> ShapeError | None:
-    """Why `text` is no operand list; None if it is one."""
-    if len(text) > _LENGTH:
-        return ShapeError("operands are too long", 0)
+def accepted(result: _T | Refusal, text: str) -> _T:
+    """`result`, unless the grammar refused the shape of `text`: then raises ShapeError."""
+    if isinstance(result, Refusal):
+        raise ShapeError(result.message, _offset(text, result.position))
+    return result
+
+
+def refusal(text: str, start: str) -> ShapeError | None:
+    """Why `text` is no `start` (a rule of ptx.lark); None if it is one."""
     shape, _ = abstract(text)
-    template = _template(shape) if shape else None
-    if isinstance(template, _Refusal):
-        return ShapeError(template.message, _offset(text, template.token))
+    result = _operand_template(shape) if start == "operands" else tree(_RUN.sub(r"\1", shape), start)
+    if isinstance(result, Refusal):
+        return ShapeError(result.message, _offset(text, result.position))
     return None
 
 
-class _Refusal:
-    """Why a shape does not parse: message and the index of the offending token of the shape."""
+@cache
+def tree(shape: str, start: str) -> object | Refusal:
+    """lark's tree of a shape, kept for the life of the process."""
+    from ptxfence.grammar import templates
 
-    def __init__(self, message: str, token: int) -> None:
-        self.message = message
-        self.token = token
+    if _too_deep(shape):
+        return Refusal("nested too deeply", 0)
+    try:
+        return templates.tree_of(shape, start)
+    except templates.Refused as refused:
+        return Refusal(refused.message, refused.position)
 
 
 @cache
-def _template(shape: str) -> Template | _Refusal:
-    """The filled-in form of a shape, kept for the life of the process (a few thousand shapes at most)."""
+def _operand_template(shape: str) -> Template | Refusal:
+    """The filled-in form of a shape, kept for the life of the process (a few thousand at most)."""
     from ptxfence.grammar import templates
 
-    depth = deepest = 0
-    for character in shape:
-        depth += (character in "([{!-~+") - (character in ")]}")
-        deepest = max(deepest, depth)
-    if deepest > _DEPTH:
-        return _Refusal("operands are nested too deeply", 0)
+    if _too_deep(shape):
+        return Refusal("nested too deeply", 0)
     try:
         return templates.build(shape)
     except templates.Refused as refused:
-        return _Refusal(refused.message, refused.position)
+        return Refusal(refused.message, refused.position)
+
+
+def _too_deep(shape: str) -> bool:
+    return sum(map(shape.count, "([{!-~+*/%<>&^|?")) >= _DEPTH and _nesting(shape) > _DEPTH
+
+
+def _nesting(shape: str) -> int:
+    """Bound on the depth of lark's tree: brackets nest, operators nest until the next comma of their level."""
+    deepest = 0
+    levels = [0]
+    for character in shape:
+        if character in "([{":
+            levels.append(0)
+        elif character in ")]}" and len(levels) > 1:
+            levels.pop()
+        elif character == ",":
+            levels[-1] = 0
+        elif character in "!-~+*/%<>&^|?":
+            levels[-1] += 1
+        deepest = max(deepest, len(levels) + sum(levels))
+        if deepest > _DEPTH:
+            break
+    return deepest
 
 
 def _offset(text: str, position: int) -> int:
@@ -115,7 +156,7 @@ def _offset(text: str, position: int) -> int:
         if kind == "gap":
             continue
         last = match.end()
-        at += len(match.group()) if kind in ("dotted", "other") else 1
+        at += len(match.group()) + (kind == "dotted") if kind in ("dotted", "other") else 1
         if at > position:
             return match.start()
     return last

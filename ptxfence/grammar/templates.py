@@ -1,36 +1,23 @@
-"""lark's tree of one operand shape -> a template that is filled with leaves (names and numbers)."""
+"""lark's tree of an operand list's shape -> a template that is filled with leaves (names and numbers)."""
 
 from __future__ import annotations
 
-import operator
-import struct
 from collections.abc import Callable
-from functools import cache
 from typing import Any
 
 import lark
 
-from ptxfence.grammar.lexical import integer
-from ptxfence.grammar.model import (
-    Address,
-    Immediate,
-    Negated,
-    Opaque,
-    Operand,
-    Pair,
-    Register,
-    Sink,
-    Symbol,
-    Vector,
-)
+from ptxfence.grammar import constants
+from ptxfence.grammar.model import Address, Immediate, Negated, Opaque, Operand, Pair, Register, Sink, Symbol, Vector
+from ptxfence.grammar.tables import parser
 
 Resolve = Callable[[str], Operand]
 Leaves = tuple[str, ...]
-Node = Callable[[Leaves, Resolve], Operand]
+Node = Callable[[Leaves, Resolve], Any]
 Template = Callable[[Leaves, Resolve], tuple[Operand, ...]]
 
 _SINK = Sink()
-_MASK = (1 << 64) - 1
+_LEAVES = frozenset(("NAME", "INTEGER", "FLOAT", "BITS", "STRING"))
 
 
 class Refused(Exception):
@@ -42,83 +29,75 @@ class Refused(Exception):
         self.position = position
 
 
-def _signed(value: int) -> int:
-    """Constant expressions are evaluated in 64 bits (PTX ISA 4.5.4)."""
-    value &= _MASK
-    return value - (1 << 64) if value >> 63 else value
+def tree_of(shape: str, start: str) -> Any:
+    """lark's tree of a shape. Raises Refused where the grammar does not take it."""
+    try:
+        return parser().parse(shape, start=start)
+    except lark.UnexpectedCharacters as error:
+        position: int = getattr(error, "pos_in_stream", 0)
+        raise Refused(f"unexpected {shape[position : position + 1]!r}", position) from None
+    except lark.UnexpectedToken as error:
+        token: Any = getattr(error, "token")  # noqa: B009
+        position = len(shape) if token.type == "$END" else token.start_pos
+        raise Refused(_unexpected(token, error.expected), position) from None
 
 
-def _quotient(a: int, b: int) -> int:
-    sign = -1 if (a < 0) != (b < 0) else 1
-    return sign * (abs(a) // abs(b)) if b else 0
+def leaf_numbers(tree: Any) -> dict[int, int]:
+    """Position of a leaf in its shape -> index among the leaves."""
+    tokens = tree.scan_values(lambda value: isinstance(value, lark.Token))  # pyright: ignore
+    positions = sorted({token.start_pos for token in tokens if token.type in _LEAVES})
+    return {position: index for index, position in enumerate(positions)}
 
 
-_BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "lor": lambda a, b: int(bool(a) or bool(b)),
-    "land": lambda a, b: int(bool(a) and bool(b)),
-    "or": operator.or_,
-    "xor": operator.xor,
-    "and": operator.and_,
-    "eq": lambda a, b: int(a == b),
-    "ne": lambda a, b: int(a != b),
-    "lt": lambda a, b: int(a < b),
-    "gt": lambda a, b: int(a > b),
-    "le": lambda a, b: int(a <= b),
-    "ge": lambda a, b: int(a >= b),
-    "shl": lambda a, b: _signed(a << (b & 63)),
-    "shr": lambda a, b: a >> (b & 63),
-    "add": operator.add,
-    "sub": operator.sub,
-    "mul": operator.mul,
-    "div": _quotient,
-    "mod": lambda a, b: a - b * _quotient(a, b) if b else 0,
-}
-_UNARY: dict[str, Callable[[Any], Any]] = {
-    "neg": operator.neg,
-    "pos": operator.pos,
-    "inv": operator.invert,
-    "not": lambda a: int(not a),
-}
+def build(shape: str) -> Template:
+    """The template of an operand list's shape. Raises Refused."""
+    tree = tree_of(shape, "operands")
+    builder = _Builder(tree)
+    items = [child for child in tree.children if child is not None]
+    _check_lists([child.data == "list" for child in items], shape)
+    nodes = tuple(builder.node(child) for child in items)
+    return lambda leaves, resolve: tuple(node(leaves, resolve) for node in nodes)
 
 
-def _real(text: str) -> Immediate:
-    prefix = text[:2].lower()
-    if prefix == "0f":
-        bits = int(text[2:], 16)
-        return Immediate(struct.unpack("<f", struct.pack("<I", bits))[0], bits)
-    if prefix == "0d":
-        bits = int(text[2:], 16)
-        return Immediate(struct.unpack("<d", struct.pack("<Q", bits))[0], bits)
-    return Immediate(float(text))
+def _check_lists(lists: list[bool], shape: str) -> None:
+    """Parentheses around names are for calls: `(r), f, (a), p`, each part but `f` optional."""
+    if not any(lists):
+        return
+    after = lists[1:] if lists[0] else lists
+    if not after or after[0] or len(after) > 3 or any(after[2:]) or (len(after) > 1 and not after[1]):
+        raise Refused("unexpected '('", shape.rindex("("))
 
 
 class _Builder:
     """Turns each node of lark's tree into a function of (leaves, resolve). Depth is bounded by shapes.py."""
 
-    def __init__(self, tree: lark.Tree[lark.Token]) -> None:
-        tokens = tree.scan_values(lambda value: isinstance(value, lark.Token))
-        leaves = [token.start_pos for token in tokens if token.type in ("NAME", "INTEGER", "FLOAT")]
-        self._leaf = {position: index for index, position in enumerate(leaves)}
+    def __init__(self, tree: Any) -> None:
+        self._numbers = leaf_numbers(tree)
 
     def node(self, tree: Any) -> Node:
+        if isinstance(tree, lark.Token):
+            return self._token(tree)
         rule: str = tree.data
-        if rule.startswith("binary_"):
-            return self._binary(rule[7:], *map(self.node, tree.children))
-        if rule.startswith("unary_"):
-            return self._unary(rule[6:], self.node(tree.children[-1]))
-        return getattr(self, f"_{rule}")(tree)
+        if rule.startswith(("binary_", "unary_")):
+            kind, _, name = rule.partition("_")
+            operation = constants.BINARY[name] if kind == "binary" else constants.UNARY[name]
+            return self._computed(operation, [self.node(child) for child in tree.children if child.data != "NOT"])
+        build: Callable[[list[Any]], Node] = getattr(self, f"_{rule}")
+        return build([child for child in tree.children if child is not None])
 
-    def nodes(self, tree: Any) -> tuple[Node, ...]:
-        return tuple(self.node(child) for child in tree.children if child is not None)
+    def _leaf(self, token: Any) -> int:
+        return self._numbers[token.start_pos]
 
-    def _index(self, token: lark.Token) -> int:
-        return self._leaf[token.start_pos or 0]
+    def _token(self, token: Any) -> Node:
+        return (lambda _leaves, _resolve: _SINK) if token.type == "SINK" else self._name([token])
 
-    def _name(self, tree: Any) -> Node:
-        leaf = self._index(tree.children[0])
-        component = "".join(tree.children[1:])[1:]
-        if not component:
-            return lambda leaves, resolve: resolve(leaves[leaf])
+    def _name(self, children: list[Any]) -> Node:
+        leaf = self._leaf(children[0])
+        return lambda leaves, resolve: resolve(leaves[leaf])
+
+    def _component(self, children: list[Any]) -> Node:
+        leaf = self._leaf(children[0])
+        component = str(children[1])[1:].strip()
 
         def build(leaves: Leaves, resolve: Resolve) -> Operand:
             base = resolve(leaves[leaf])
@@ -126,175 +105,135 @@ class _Builder:
 
         return build
 
-    def _element(self, tree: Any) -> Node:
-        leaf = self._index(tree.children[0])
-        subscripts = tuple(self.node(child) for child in tree.children[1:])
+    def _moved(self, children: list[Any]) -> Node:
+        """`name + constant` outside brackets: the address of a symbol; on a register ptxas takes it too."""
+        leaf = self._leaf(children[0])
+        offset = self.node(children[1])
 
         def build(leaves: Leaves, resolve: Resolve) -> Operand:
-            inside = "][".join(_shown(item(leaves, resolve)) for item in subscripts)
-            return Opaque(f"{leaves[leaf]}[{inside}]")
+            base = resolve(leaves[leaf])
+            moved = int(offset(leaves, resolve).value)
+            return Symbol(base.name, base.offset + moved) if isinstance(base, Symbol) else Address(_base(base), moved)
 
         return build
 
-    def _integer(self, tree: Any) -> Node:
-        leaf = self._index(tree.children[0])
-        return lambda leaves, _: Immediate(integer(leaves[leaf]))
+    def _element(self, children: list[Any]) -> Node:
+        leaf = self._leaf(children[0])
+        subscript = self.node(children[1])
 
-    def _real(self, tree: Any) -> Node:
-        leaf = self._index(tree.children[0])
-        return lambda leaves, _: _real(leaves[leaf])
+        def build(leaves: Leaves, resolve: Resolve) -> Operand:
+            index = subscript(leaves, resolve)
+            shown = index.value if isinstance(index, Immediate) else index.name
+            return Opaque(f"{leaves[leaf]}[{shown}]")
 
-    def _sink(self, _: Any) -> Node:
-        return lambda *_: _SINK
+        return build
 
-    def _vector(self, tree: Any) -> Node:
-        items = self.nodes(tree)
+    def _pair(self, children: list[Any]) -> Node:
+        first, second = (self._token(child) for child in children)
+        return lambda leaves, resolve: Pair(first(leaves, resolve), second(leaves, resolve))
+
+    def _negated(self, children: list[Any]) -> Node:
+        leaf = self._leaf(children[-1])
+
+        def build(leaves: Leaves, resolve: Resolve) -> Operand:
+            operand = resolve(leaves[leaf])
+            return Negated(operand) if isinstance(operand, Register) else Opaque(f"!{leaves[leaf]}")
+
+        return build
+
+    def _minus(self, children: list[Any]) -> Node:
+        leaf = self._leaf(children[0].children[0])
+        return lambda leaves, _resolve: Opaque(f"-{leaves[leaf]}")
+
+    def _integer(self, children: list[Any]) -> Node:
+        leaf = self._leaf(children[0])
+        return lambda leaves, _resolve: constants.whole(leaves[leaf])
+
+    def _real(self, children: list[Any]) -> Node:
+        leaf = self._leaf(children[0])
+        return lambda leaves, _resolve: Immediate(float(leaves[leaf]))
+
+    def _bits(self, children: list[Any]) -> Node:
+        leaf = self._leaf(children[0])
+        return lambda leaves, _resolve: constants.bits(leaves[leaf])
+
+    def _sink(self, _children: list[Any]) -> Node:
+        return lambda _leaves, _resolve: _SINK
+
+    def _vector(self, children: list[Any]) -> Node:
+        items = [self.node(child) for child in children]
         return lambda leaves, resolve: Vector(tuple(item(leaves, resolve) for item in items))
 
-    def _negated_vector(self, tree: Any) -> Node:
-        raise Refused("a vector cannot be negated", tree.children[0].start_pos)
+    _list = _vector
 
-    def _group(self, tree: Any) -> Node:
-        items = self.nodes(tree)
-
-        def build(leaves: Leaves, resolve: Resolve) -> Operand:
-            values = tuple(item(leaves, resolve) for item in items)
-            return values[0] if len(values) == 1 and isinstance(values[0], Immediate) else Vector(values)
-
-        return build
-
-    def _address(self, tree: Any) -> Node:
-        items = self.nodes(tree)
-        if not items:
-            raise Refused("an address is empty", 0)
+    def _address(self, children: list[Any]) -> Node:
+        place, *others = [self.node(child) for child in children]
 
         def build(leaves: Leaves, resolve: Resolve) -> Operand:
-            base, *others = (item(leaves, resolve) for item in items)
+            base = place(leaves, resolve)
             coordinates: list[Operand] = []
             for other in others:
-                coordinates.extend(other.items if isinstance(other, Vector) else (other,))
+                value = other(leaves, resolve)
+                coordinates.extend(value.items if isinstance(value, Vector) else (value,))
             return _address(base, tuple(coordinates))
 
         return build
 
-    def _cast(self, tree: Any) -> Node:
-        value = self.node(tree.children[-1])
-        target = str(tree.children[0])
+    def _place(self, children: list[Any]) -> Node:
+        return self._moved(children)
 
-        def build(leaves: Leaves, resolve: Resolve) -> Operand:
-            inner = value(leaves, resolve)
-            return _cast(target, inner.value) if isinstance(inner, Immediate) else Opaque(f"({target}){_shown(inner)}")
+    def _cast(self, children: list[Any]) -> Node:
+        kind = str(children[0]).strip()
+        value = self.node(children[1])
+        return lambda leaves, resolve: Immediate(constants.cast(kind, value(leaves, resolve).value))
 
-        return build
+    def _conditional(self, children: list[Any]) -> Node:
+        test, yes, no = (self.node(child) for child in children)
+        return lambda leaves, resolve: (yes if test(leaves, resolve).value else no)(leaves, resolve)
 
-    def _conditional(self, tree: Any) -> Node:
-        test, yes, no = self.nodes(tree)
-
-        def build(leaves: Leaves, resolve: Resolve) -> Operand:
-            condition = test(leaves, resolve)
-            if not isinstance(condition, Immediate):
-                return Opaque("?")
-            return (yes if condition.value else no)(leaves, resolve)
-
-        return build
-
-    def _binary(self, name: str, left: Node, right: Node) -> Node:
-        apply = _BINARY[name]
-
-        def build(leaves: Leaves, resolve: Resolve) -> Operand:
-            a, b = left(leaves, resolve), right(leaves, resolve)
-            if isinstance(a, Immediate) and isinstance(b, Immediate):
-                return _evaluate(apply, a.value, b.value)
-            if name == "or":
-                return Pair(a, b)
-            if name == "add" and isinstance(b, Immediate) and isinstance(b.value, int):
-                return _moved(a, b.value)
-            return Opaque(f"{_shown(a)} {name} {_shown(b)}")
-
-        return build
-
-    def _unary(self, name: str, inner: Node) -> Node:
-        apply = _UNARY[name]
-
-        def build(leaves: Leaves, resolve: Resolve) -> Operand:
-            value = inner(leaves, resolve)
-            if isinstance(value, Immediate):
-                return _evaluate(apply, value.value)
-            if name == "not" and isinstance(value, Register):
-                return Negated(value)
-            return Opaque(f"{name} {_shown(value)}")
-
-        return build
+    def _computed(self, operation: Callable[..., Any], parts: list[Node]) -> Node:
+        return lambda leaves, resolve: Immediate(
+            constants.apply(operation, *(part(leaves, resolve).value for part in parts))
+        )
 
 
-def _evaluate(apply: Callable[..., Any], *values: int | float) -> Operand:
-    try:
-        result = apply(*values)
-    except (TypeError, ValueError, OverflowError):  # such as a shift of a float: ptxas refuses it later
-        return Opaque("constant")
-    return Immediate(result)
-
-
-def _cast(target: str, value: int | float) -> Operand:
-    if target.startswith(".f"):
-        return Immediate(float(value))
-    bits = int(target[2:]) if target[2:].isdigit() else 64
-    whole = int(value) & ((1 << bits) - 1)
-    return Immediate(whole - (1 << bits) if target[1] == "s" and whole >> (bits - 1) else whole)
-
-
-def _moved(base: Operand, offset: int) -> Operand:
-    """`base + offset` outside brackets: the address of a symbol, or inside them that of a register."""
-    if isinstance(base, Symbol):
-        return Symbol(base.name, base.offset + offset)
-    if isinstance(base, Register):
-        return Address(base, offset)
-    return Opaque(f"{_shown(base)} + {offset}")
+def _base(operand: Operand) -> Register | Symbol | None:
+    return operand if isinstance(operand, (Register, Symbol)) else None
 
 
 def _address(base: Operand, coordinates: tuple[Operand, ...]) -> Operand:
     if isinstance(base, Symbol):
         return Address(Symbol(base.name), base.offset, coordinates)
-    if isinstance(base, Register):
-        return Address(base, 0, coordinates)
-    if isinstance(base, Immediate) and isinstance(base.value, int):
-        return Address(None, base.value, coordinates)
-    if isinstance(base, Address) and not base.coordinates:
+    if isinstance(base, Address):
         return Address(base.base, base.offset, coordinates)
-    return Opaque(f"[{_shown(base)}]")
+    if isinstance(base, Immediate):
+        return Address(None, int(base.value), coordinates)
+    return Address(_base(base), 0, coordinates)
 
 
-def _shown(operand: Operand) -> str:
-    if isinstance(operand, (Register, Symbol)):
-        return operand.name
-    if isinstance(operand, Immediate):
-        return str(operand.value)
-    return operand.text if isinstance(operand, Opaque) else type(operand).__name__.lower()
+_FOUND = {
+    "NAME": "name",
+    "INTEGER": "number",
+    "FLOAT": "number",
+    "BITS": "number",
+    "STRING": "string",
+    "$END": "end of the statement",
+}
+_WANTED = {
+    "NAME": "a name",
+    "INTEGER": "a number",
+    "STRING": "a string",
+    "TYPE": "a type",
+    "COMMA": "','",
+    "LSQB": "'['",
+    "RSQB": "']'",
+    "LBRACE": "'{'",
+    "RBRACE": "'}'",
+    "RPAR": "')'",
+}
 
 
-@cache
-def _parser() -> lark.Lark:
-    return lark.Lark.open_from_package("ptxfence.grammar", "ptx.lark", parser="lalr", start="operands")
-
-
-def build(shape: str) -> Template:
-    """The template of a shape. Raises Refused where the grammar does not take it."""
-    try:
-        tree = _parser().parse(shape)
-    except lark.UnexpectedCharacters as error:
-        raise Refused(f"unexpected {error.char!r}", error.pos_in_stream) from None
-    except lark.UnexpectedToken as error:
-        raise Refused(_unexpected(error), error.pos_in_stream or 0) from None
-    items = _Builder(tree).nodes(tree)
-    return lambda leaves, resolve: tuple(item(leaves, resolve) for item in items)
-
-
-_WORDS = {"NAME": "a name", "INTEGER": "a number", "FLOAT": "a number", "LSQB": "'['", "LBRACE": "'{'", "COMMA": "','"}
-_WORDS |= {"RSQB": "']'", "RBRACE": "'}'", "LPAR": "'('", "RPAR": "')'", "$END": "';'", "PLUS": "'+'", "SINK": "'_'"}
-
-
-def _unexpected(error: lark.UnexpectedToken) -> str:
-    found = {"NAME": "name", "INTEGER": "number", "FLOAT": "number", "$END": "end of the statement"}
-    wanted = sorted({_WORDS[name] for name in error.expected if name in _WORDS} - {"'+'", "'_'"})
-    shown = found.get(error.token.type) or repr(str(error.token))
-    return f"unexpected {shown}" + (f", expected {' or '.join(wanted)}" if wanted and len(wanted) < 5 else "")
+def _unexpected(token: Any, expected: Any) -> str:
+    wanted = sorted(_WANTED[name] for name in expected if name in _WANTED)
+    shown = _FOUND.get(token.type) or repr(str(token).strip())
+    return f"unexpected {shown}" + (f", expected {' or '.join(wanted)}" if 0 < len(wanted) < 5 else "")

@@ -1,31 +1,63 @@
-"""Syntax errors that show only when operands are parsed and names are looked up."""
+"""Syntax errors that show only when operands, declarations and headers go through the grammar, and unknown names."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+
 from ptxfence.errors import PtxSyntaxError
 from ptxfence.grammar.function import Function
-from ptxfence.grammar.module import MAX_ERRORS, PtxFile
+from ptxfence.grammar.lexical import INTEGER, NAME
+from ptxfence.grammar.module import MAX_ERRORS, Module, PtxFile
+from ptxfence.grammar.names import unknown_names
 from ptxfence.grammar.shapes import refusal
+
+# The operand lists that make up nearly all of a file: a subset of the grammar that needs no shape.
+_PLAIN = rf"(?:{NAME}(?:\.[xyzw]\b)?|-?{INTEGER}(?![\w.]))"
+_COMMON = rf"(?:{_PLAIN}|\[{NAME}(?:\+-?{INTEGER})?\]|\{{\s?{_PLAIN}(?:, ?{_PLAIN})*+\s?\}}|!{NAME})"
+_FAST = re.compile(rf"\s*+(?:{_COMMON}(?:,\s*+{_COMMON})*+)?;", re.ASCII)
 
 
 def validate(file: PtxFile) -> tuple[PtxSyntaxError, ...]:
-    """`file.errors` and those in operands, in text order, at most 20.
+    """`file.errors`, those in operands, declarations and headers, and uses of undeclared names; at most 20.
 
-    Every distinct shape goes through the grammar once for the life of the process; no operands are built.
+    In text order. Every distinct shape goes through the grammar once for the life of the process; no operands
+    are built.
     """
     found = list(file.errors)
+    if found:  # what follows a structural error would be reported many times over
+        return tuple(found)
     for module in file.modules:
-        for function in module.functions:
-            _operands(file, function, found)
+        for message, offset in _module(file, module):
+            found.append(file.lines.error(message, offset))
             if len(found) >= MAX_ERRORS:
-                break
-    return tuple(sorted(found, key=lambda error: (error.line, error.column))[:MAX_ERRORS])
+                return tuple(found)
+    return tuple(sorted(found, key=lambda error: (error.line, error.column)))
 
 
-def _operands(file: PtxFile, function: Function, found: list[PtxSyntaxError]) -> None:
+def _module(file: PtxFile, module: Module) -> Iterator[tuple[str, int]]:
+    for start, end in module.declarations:
+        yield from _refused(file.text, start, end, "declaration")
+    for function in module.functions:
+        yield from _refused(file.text, *function.header_span, "header")
+        yield from _operands(file, function)
+        if function.has_body:
+            yield from unknown_names(module, function)
+
+
+def _operands(file: PtxFile, function: Function) -> Iterator[tuple[str, int]]:
+    text = file.text
+    fast = _FAST.match
+    for start, end in function.body.declarations:
+        if text.find("=", start, end) >= 0:  # the rest was read when the body was split
+            yield from _refused(text, start, end, "declaration")
     for instruction in function.instructions:
-        error = refusal(instruction.operand_text)
-        if error is not None:
-            found.append(file.lines.error(error.message, instruction.operand_start + error.offset))
-            if len(found) >= MAX_ERRORS:
-                return
+        start = instruction.operand_start
+        if fast(text, start, instruction.end) is None:
+            yield from _refused(text, start, instruction.end - 1, "operands")
+
+
+def _refused(text: str, start: int, end: int, rule: str) -> Iterator[tuple[str, int]]:
+    error = refusal(text[start:end], rule)
+    if error is not None:
+        yield error.message, start + error.offset
