@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
-from ptxfence.analysis.effects import Completion, Mode, Proxy, Role, SyncKind
-from ptxfence.analysis.events import SHARED, Event, Events, Touch
+from ptxfence.analysis.effects import Access, Completion, Matrix, Mode, Proxy, Role, SyncKind
+from ptxfence.analysis.events import SHARED, Event, Events, Touch, in_order
 from ptxfence.analysis.region import Region
 from ptxfence.analysis.regions import Overlap, overlap
 
@@ -67,7 +67,7 @@ class Conflicts:
             for region, how in cache[touch.region]:
                 self.overlaps[touch.region, region] = how
                 for other in by_region[region]:
-                    if (touch.access.mode | other.access.mode) & Mode.WRITE:
+                    if _conflict(touch.access, other.access):
                         found.setdefault(touch.number, set()).add(other.number)
         return found
 
@@ -129,12 +129,56 @@ class Conflicts:
             groups = [*rest, (mask, members)]
         return {number: mask for mask, members in groups for number in members}
 
+    @cached_property
+    def closures(self) -> dict[int, int]:
+        """For each async touch the accesses that one fence for it would cover as well.
+
+        That is its alias class as far as it conflicts with it; for a matrix operand also that of the same
+        operand of the instructions that follow with no synchronisation between: the k-steps of one tile.
+        """
+        found = {number: self._alike(operation) for number, operation in self.operations.items()}
+        for chain in self._chains():
+            together = 0
+            for number in chain:
+                together |= found[number]
+            for number in chain:
+                found[number] = together
+        return found
+
+    def _alike(self, operation: Operation) -> int:
+        component = self.components[operation.touch.number]
+        return component if operation.touch.access.mode & Mode.WRITE else component & self.writes
+
+    def _chains(self) -> list[list[int]]:
+        """Runs of matrix operands of one kind with no synchronisation or commit between, in text order."""
+        chains: list[list[int]] = []
+        current: dict[tuple[str, int], list[int]] = {}
+        for event in in_order(self.events):
+            if event.effect.sync is not None or event.effect.group is not None:
+                current = {}
+            for touch in event.touches:
+                if touch.number in self.operations and isinstance(touch.access.footprint, Matrix):
+                    key = (event.effect.family, touch.access.operand)
+                    if key not in current:
+                        current[key] = []
+                        chains.append(current[key])
+                    current[key].append(touch.number)
+        return chains
+
     def touches_of(self, bits: int) -> Iterable[tuple[int, Touch]]:
         """(bit, touch) for each set bit, lowest first."""
         while bits:
             low = bits & -bits
             yield low, self.touches[low.bit_length() - 1]
             bits ^= low
+
+
+def _conflict(generic: Access, operation: Access) -> bool:
+    """Whether the two matter to each other. The tcgen05.alloc slot is never operand data: what an operation reads
+    there has been written since."""
+    if generic.role is Role.TMEM_SLOT:
+        return bool(operation.mode & Mode.WRITE)
+    return bool((generic.mode | operation.mode) & Mode.WRITE)
 
 
 def _barriers(events: Events) -> tuple[Region, ...]:

@@ -11,6 +11,7 @@ from ptxfence.analysis.flow import Flow
 from ptxfence.analysis.paths import Paths
 from ptxfence.analysis.report import Cause
 from ptxfence.analysis.state import State
+from ptxfence.analysis.universe import varying
 
 ATTEMPTS = (FenceKind.ASYNC, FenceKind.THREAD, FenceKind.ALIAS, FenceKind.TENSORMAP)
 
@@ -118,7 +119,7 @@ class Diagnosis:
         index = seen.event.index
         if seen.flying & (bit | bit >> 1):
             return Cause.BEFORE_COMPLETION
-        mine, users = self.threads(index), self.threads(operation.index)
+        mine, users = varying(self.threads(index)), self.threads(operation.index)
         if seen.own & bit:
             unpublished = self.paths.reaches(access.index, index, self._is_sync, leap=False)
             if not unpublished:

@@ -118,7 +118,7 @@ class Events:
     def _ids(self, index: int, operand: int | None) -> tuple[int, int] | None:
         if operand is None:
             return None
-        return self.values.interval(index, operand)
+        return self.values.range(index, operand)
 
 
 def in_order(events: Events) -> Sequence[Event]:

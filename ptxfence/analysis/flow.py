@@ -102,10 +102,13 @@ class Flow:
         found: list[ThreadSet] = []
         for block in self.events.by_block.values():
             for event in block:
+                if any(f.kind is FenceKind.ASYNC for f in event.effect.fences):
+                    found.append(self.threads(event.index))
+        for block in self.events.by_block.values():
+            for event in block:
                 sync = event.effect.sync
-                if any(f.kind is FenceKind.ASYNC for f in event.effect.fences) or (
-                    sync is not None and sync.kind is SyncKind.MBARRIER_WAIT
-                ):
+                operates = any(touch.number in self.conflicts.operations for touch in event.touches)
+                if operates or (sync is not None and sync.kind is SyncKind.MBARRIER_WAIT):
                     found.append(self.threads(event.index))
         return found
 
@@ -235,10 +238,14 @@ class Flow:
 
     def _execute(self, step: Step, event: Event, state: State, report: Callable[[Hazard], None] | None) -> bool:
         changed = False
+        covered = 0
         for touch in event.touches:
             operation = self.conflicts.operations.get(touch.number)
             if operation is not None:
-                self._operate(step, operation, state, report)
+                covered |= self._operate(operation, state, report)
+        if covered:
+            for facts in (state.own, state.warp, state.pub, state.peer):
+                facts[:] = [bits & ~covered for bits in facts]
         for touch in event.touches:
             bits = self.conflicts.mask(touch)
             if bits:
@@ -257,28 +264,15 @@ class Flow:
             return
         make(state, bits, step.members)
 
-    def _operate(
-        self, step: Step, operation: Operation, state: State, report: Callable[[Hazard], None] | None
-    ) -> None:
+    def _operate(self, operation: Operation, state: State, report: Callable[[Hazard], None] | None) -> int:
+        """Reports what reaches the operation; the facts that a fence for it would cover too."""
         near = (state.own[0] | state.warp[0] | state.pub[0]) & operation.near
         far = state.peer[0] & operation.far
         hits = near | far
         loose = state.local & operation.near & ~hits
         if report is not None and (hits or loose):
             report(Hazard(operation, hits, loose, far & ~near))
-        if not hits:
-            return
-        keep = ~self._closure(operation, hits)
-        for facts in (state.own, state.warp, state.pub, state.peer):
-            for i, bits in enumerate(facts):
-                facts[i] = bits & keep
-
-    def _closure(self, operation: Operation, hits: int) -> int:
-        """Facts that one fence for `hits` would cover as well: its alias class, as far as it conflicts."""
-        component = self.conflicts.components[operation.touch.number]
-        if operation.touch.access.mode.value == 1:
-            component &= self.conflicts.writes
-        return component | hits
+        return hits | self.conflicts.closures[operation.touch.number] if hits else 0
 
     def _fence(self, fence: Fence, state: State) -> None:
         if fence.kind is not FenceKind.ASYNC or fence.direction is Direction.ACQUIRE:

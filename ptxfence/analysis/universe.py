@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from ptxfence.analysis.conditions import ALL, Atom, ThreadSet, contradicts, disjoint, subset
 
 WARP = 32
-LIMIT = 12
+LIMIT = 16
 TID = "tid.x"
 LANE_KEYS = ("elect", "lane")
 
@@ -108,6 +108,13 @@ class Universe:
         index = {threads: i for i, threads in enumerate(self.sets)}
         self.uniform_index = tuple(index[uniform_part(threads)] for threads in self.sets)
         self.resets: dict[int, tuple[int, ...]] = self._resets()
+        self._occupied = [occupied(threads) for threads in self.sets]
+        # for each set G the sets that exist wherever G's uniform conditions hold
+        uniform = [uniform_part(threads) for threads in self.sets]
+        self._present = [[i for i, u in enumerate(uniform) if subset(g, u)] for g in uniform]
+        self._helpers: dict[tuple[ThreadSet, bool], tuple[tuple[int, ...], ...]] = {}
+        self._members: dict[ThreadSet, tuple[int, ...]] = {}
+        self._restrictions: dict[tuple[ThreadSet, ThreadSet], Restriction | None] = {}
 
     def _resets(self) -> dict[int, tuple[int, ...]]:
         at: dict[int, list[int]] = {}
@@ -122,25 +129,21 @@ class Universe:
         A set F counts for G if it is never empty where G's uniform conditions hold and takes part in the
         synchronisation (`warp`: in that of every warp).
         """
-        result: list[tuple[int, ...]] = []
-        for g in self.sets:
-            uniform = uniform_part(g)
-            useful = [
-                i
-                for i, f in enumerate(self.sets)
-                if subset(uniform, uniform_part(f))
-                and (
-                    in_every_warp(f, participants)
-                    if warp
-                    else occupied(f) and (not f or subset(f, _varying(participants)))
-                )
-            ]
-            result.append(tuple(useful))
-        return tuple(result)
+        key = (participants, warp)
+        if key not in self._helpers:
+            if warp:
+                useful = {i for i, f in enumerate(self.sets) if in_every_warp(f, participants)}
+            else:
+                inside = varying(participants)
+                useful = {i for i, f in enumerate(self.sets) if self._occupied[i] and (not f or subset(f, inside))}
+            self._helpers[key] = tuple(tuple(i for i in present if i in useful) for present in self._present)
+        return self._helpers[key]
 
     def members(self, threads: ThreadSet) -> tuple[int, ...]:
         """Sets that may share a thread with `threads`."""
-        return tuple(i for i, f in enumerate(self.sets) if not disjoint(threads, f))
+        if threads not in self._members:
+            self._members[threads] = tuple(i for i, f in enumerate(self.sets) if not disjoint(threads, f))
+        return self._members[threads]
 
     def restriction(
         self, threads: ThreadSet, learned: ThreadSet, accessors: tuple[tuple[int, ThreadSet], ...]
@@ -151,6 +154,14 @@ class Universe:
         """
         if not learned:
             return None
+        key = (threads, learned)
+        if key not in self._restrictions:
+            self._restrictions[key] = self._restriction(threads, learned, accessors)
+        return self._restrictions[key]
+
+    def _restriction(
+        self, threads: ThreadSet, learned: ThreadSet, accessors: tuple[tuple[int, ThreadSet], ...]
+    ) -> Restriction | None:
         unreached = tuple(i for i, f in enumerate(self.sets) if disjoint(threads, f))
         inside = tuple(i for i, f in enumerate(self.sets) if subset(threads, f))
         own = warp = 0
@@ -163,5 +174,6 @@ class Universe:
         return None if found.empty else found
 
 
-def _varying(threads: ThreadSet) -> ThreadSet:
+def varying(threads: ThreadSet) -> ThreadSet:
+    """The conditions that can tell threads of one CTA apart."""
     return frozenset(atom for atom in threads if atom.varies)
