@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import re
-from collections.abc import Iterator
 from functools import cached_property
 
 from ptxfence.errors import PtxSyntaxError
@@ -46,7 +45,6 @@ class Body:
         self.errors: list[PtxSyntaxError] = []
         self.declarations: list[tuple[int, int]] = []
         self._lists: dict[str, tuple[str, int, int]] = {}
-        self._cuts: list[tuple[int, int]] = [(start, 0)]
         self._last_label = ""
         for param in params:
             self.scopes[0].variables[param.name] = param.name
@@ -88,14 +86,12 @@ class Body:
                 scope = Scope(len(self.scopes), scope)
                 self.scopes.append(scope)
                 number = scope.index
-                self._cuts.append((match.end(), number))
             elif kind == kinds.CLOSE:
                 if scope.parent is None:
                     self._error("unexpected '}'", match.start(kind))
                 else:
                     scope = scope.parent
                     number = scope.index
-                    self._cuts.append((match.end(), number))
             elif kind == kinds.LABEL:
                 self._label(match[5], match.start(5), scope)
             else:
@@ -167,11 +163,9 @@ class Body:
         if len(self.errors) < _MAX_ERRORS:
             self.errors.append(self.lines.error(message, offset))
 
-    def segments(self) -> Iterator[tuple[int, int, int]]:
-        """The body in text order as (start, end, scope) pieces that lie in one scope each."""
-        ends = [start for start, _ in self._cuts[1:]]
-        for (start, scope), end in zip(self._cuts, (*ends, self.end), strict=True):
-            yield start, end, scope
+    def list_offset(self, label: str) -> int:
+        """Where the names of a `.branchtargets` or `.calltargets` list stand."""
+        return self._lists[label][2]
 
     @cached_property
     def registers(self) -> RegisterTypes:

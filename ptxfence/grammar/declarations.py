@@ -10,7 +10,7 @@ from typing import Any
 
 from ptxfence.grammar.lexical import COMMENT, integer
 from ptxfence.grammar.model import Variable
-from ptxfence.grammar.shapes import Refusal, ShapeError, abstract, accepted, leaf_offsets, tree
+from ptxfence.grammar.shapes import Refusal, ShapeError, abstract_at, accepted, tree
 
 _WIDTH = re.compile(r"[busf]?f?(\d+)(?:x(\d+))?$")
 _MARKS = re.compile(rf"{COMMENT}|[=,{{}}()]")
@@ -77,9 +77,8 @@ def variable(item: Declared, function: str | None, name: str | None = None) -> V
 def _fill(text: str, base: int, start: str) -> tuple[Declared, ...]:
     if "=" in text:
         text = _without_initialisers(text)
-    shape, leaves = abstract(text)
+    shape, leaves, offsets = abstract_at(text)
     form = accepted(_form(shape, start), text)
-    offsets = leaf_offsets(text)
     width = width_of(form.type) * form.lanes
     align = integer(leaves[form.align]) if form.align is not None else width
     found: list[Declared] = []

@@ -49,27 +49,29 @@ class Refusal:
 
 def abstract(text: str) -> tuple[str, tuple[str, ...]]:
     """Shape and leaves of a text."""
+    shape, leaves, _ = abstract_at(text)
+    return shape, leaves
+
+
+def abstract_at(text: str) -> tuple[str, tuple[str, ...], list[int]]:
+    """Shape and leaves of a text, and the offsets of the leaves in it."""
     shape: list[str] = []
     leaves: list[str] = []
+    offsets: list[int] = []
     for match in _TOKEN.finditer(text):
         kind = match.lastgroup
-        if kind == "gap":
+        if kind is None or kind == "gap":
             continue
-        word = match.group()
-        if kind == "dotted":
-            shape.append(word + " ")
-        elif kind == "other" or kind is None:
+        word = match[0]
+        if kind == "other":
             shape.append(word)
+        elif kind == "dotted":
+            shape.append(word + " ")
         else:
             shape.append(kind)
             leaves.append(word)
-    return "".join(shape), tuple(leaves)
-
-
-def leaf_offsets(text: str) -> tuple[int, ...]:
-    """Where the leaves of `abstract(text)` stand in `text`."""
-    plain = ("gap", "dotted", "other", None)
-    return tuple(match.start() for match in _TOKEN.finditer(text) if match.lastgroup not in plain)
+            offsets.append(match.start())
+    return "".join(shape), tuple(leaves), offsets
 
 
 def operands_of(text: str, resolve: Resolve) -> tuple[Operand, ...]:

@@ -42,7 +42,7 @@ def _module(file: PtxFile, module: Module) -> Iterator[tuple[str, int]]:
         yield from _refused(file.text, *function.header_span, "header")
         yield from _operands(file, function)
         if function.has_body:
-            yield from unknown_names(module, function)
+            yield from unknown_names(module, function.body)
 
 
 def _operands(file: PtxFile, function: Function) -> Iterator[tuple[str, int]]:
