@@ -8,11 +8,11 @@ flow's bit sets.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.conditions import ThreadSet
-from ptxfence.analysis.effects import Access, Effect, Knowledge, Proxy, Role, Space
+from ptxfence.analysis.effects import Access, Box, Effect, Knowledge, Proxy, Role, Space
 from ptxfence.analysis.isa import effect, lookup
 from ptxfence.analysis.region import Region
 from ptxfence.analysis.values import Values
@@ -38,7 +38,10 @@ class Touch:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One relevant instruction. `ids` is the range of barrier ids (inclusive), `barrier` the mbarrier's bytes."""
+    """One relevant instruction.
+
+    `ids` is the range of barrier ids (inclusive), `barrier` the mbarrier's bytes, `bytes` what it is told to expect.
+    """
 
     index: int
     effect: Effect
@@ -48,6 +51,7 @@ class Event:
     ids: tuple[int, int] | None = None
     count: int | None = None
     pending: int | None = None
+    bytes: int | None = None
 
 
 class Events:
@@ -61,6 +65,23 @@ class Events:
         self.touches: list[Touch] = []
         self.unknown: list[int] = []
         self.by_block: dict[int, list[Event]] = {block: self._block_events(block) for block in cfg.order}
+        self._bound_boxes()
+
+    def _bound_boxes(self) -> None:
+        """Gives every tensor box the bound that the rest of the kernel puts on it."""
+        from ptxfence.analysis.boxes import Boxes
+
+        if not any(isinstance(touch.access.footprint, Box) for touch in self.touches):
+            return
+        boxes = Boxes(self.values, self.touches, in_order(self))
+        for number, touch in enumerate(self.touches):
+            if isinstance(touch.access.footprint, Box) and touch.region.space in SHARED:
+                self.touches[number] = boxes.bound(touch)
+        for events in self.by_block.values():
+            for position, event in enumerate(events):
+                bound = tuple(self.touches[touch.number] for touch in event.touches)
+                if bound != event.touches:
+                    events[position] = replace(event, touches=bound)
 
     def _block_events(self, block: int) -> list[Event]:
         found: list[Event] = []
@@ -89,6 +110,7 @@ class Events:
             barrier=self.values.mbarrier_region(index, sync.address) if sync and sync.address is not None else None,
             ids=self._ids(index, sync.barrier) if sync else None,
             count=self._constant(index, sync.count) if sync else None,
+            bytes=self._constant(index, sync.tx) if sync else None,
             pending=self._constant(index, group.pending) if group else None,
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ptxfence.analysis.conditions import subset
 from ptxfence.analysis.diagnosis import Diagnosis, Sighting
@@ -14,10 +14,10 @@ from ptxfence.analysis.overwrite import Overwrites
 from ptxfence.analysis.paths import Paths
 from ptxfence.analysis.pinned import pinned
 from ptxfence.analysis.region import Region
-from ptxfence.analysis.regions import Overlap
+from ptxfence.analysis.regions import Overlap, overlap
 from ptxfence.analysis.report import Cause, Confidence, Finding, Severity
 from ptxfence.analysis.rules import NAMES
-from ptxfence.analysis.universe import one_thread, warp_range
+from ptxfence.analysis.universe import TID, one_thread, warp_range
 from ptxfence.analysis.witness import Route, Witness, describe, verb
 from ptxfence.grammar.module import PtxFile
 
@@ -118,9 +118,7 @@ class Findings:
             return False
         if self.overwrites.retired(access, operation):
             return False
-        return self.conflicts.overlaps.get((access.region, operation.region)) is Overlap.CERTAIN or (
-            access.region.terms is not None and access.region.bounded and operation.region.bounded
-        )
+        return any(overlap(region, operation.region) is not Overlap.NO for region in _outside(access.region, span))
 
     def _rule(self, bit: int, access: Touch, operation: Touch) -> str:
         if access.access.completion in (Completion.CP_ASYNC, Completion.MBARRIER):
@@ -234,3 +232,16 @@ class Findings:
 
 def _same_place(slot: Region, region: Region) -> bool:
     return (slot.base, slot.lo, slot.hi) == (region.base, region.lo, region.hi)
+
+
+def _outside(region: Region, span: tuple[int, int]) -> tuple[Region, ...]:
+    """What threads outside `span` (of tid.x) touch of a region, where its linear form tells; else nothing."""
+    terms = region.terms
+    if terms is None or any(term.varies and term.variable != TID for term in terms):
+        return ()
+    found: list[Region] = []
+    for lo, hi in ((0, span[0] - 1), (span[1], 1 << 10)):
+        inside = [replace(t, lo=max(t.lo, lo), hi=min(t.hi, hi)) if t.variable == TID else t for t in terms]
+        if lo <= hi and all(t.lo <= t.hi for t in inside):
+            found.append(replace(region, terms=tuple(inside)))
+    return tuple(found)

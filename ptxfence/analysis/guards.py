@@ -96,7 +96,19 @@ class Guards:
 
     def edge(self, source: int, target: int) -> ThreadSet:
         found = self._values.edge_predicate(source, target)
-        return self.satisfying(*found) if found else ALL
+        if found is None:
+            return ALL
+        atoms = self.satisfying(*found)
+        left = self._left(source, target)
+        return frozenset(a for a in atoms if not (a.defs and a.defs <= left)) if left else atoms
+
+    def _left(self, source: int, target: int) -> set[int]:
+        """Instructions of the loops that an edge leaves. Every thread of such a loop leaves it some time: its last
+        condition tells when, not who."""
+        cfg = self._values.cfg
+        loops = set(cfg.loops_of.get(source, ())) - set(cfg.loops_of.get(target, ()))
+        blocks = {block for number in loops for block in cfg.loops[number].blocks}
+        return {index for block in blocks for index in range(cfg.blocks[block].start, cfg.blocks[block].end)}
 
     def threads(self, index: int) -> ThreadSet:
         found = self._sets.get(index)
@@ -176,17 +188,18 @@ class Guards:
     def _ranged(self, node: Node, key: str, lo: int, hi: int, width: int) -> Atom:
         _, varies, defs = self.identity(node)
         limit = 1 << width
-        negated = hi >= limit
-        if negated:
-            lo, hi = hi + 1 - limit, lo - 1
         value = self._values.solver.evaluate(node)
         least, most = min(s.lo for s in value), max(s.hi for s in value)
+        negated = hi >= limit and hi + 1 - limit < lo  # the range wraps around and leaves a gap
+        if negated:
+            lo, hi = hi + 1 - limit, lo - 1
         occupied = False
         if key in ("tid.x", "lane") and not negated:
             count = self._values.builder.launch.threads if key == "tid.x" else 1
             occupied = lo <= 0 <= hi or (count is not None and key == "tid.x" and lo < count and hi >= lo)
         if negated and lo <= least:  # the excluded range is at an edge: an ordinary range
-            return Atom(key, hi + 1, most + 1, False, varies, defs, occupied or key == "tid.x" and self._occupied(hi + 1))
+            occupied = occupied or (key == "tid.x" and self._occupied(hi + 1))
+            return Atom(key, hi + 1, most + 1, False, varies, defs, occupied)
         if negated and hi >= most:
             return Atom(key, least, lo, False, varies, defs, least == 0 and key in ("tid.x", "lane"))
         if not negated:
