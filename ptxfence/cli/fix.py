@@ -109,7 +109,7 @@ def _deliver(patched: Patched, arguments: argparse.Namespace) -> None:
 def _write_back(patched: Patched) -> None:
     """Raises InputError where the file is no PTX text of its own, or has changed since it was read."""
     if not patched.changed:
-        return None
+        return
     from ptxfence.rewrite.atomic import read, replace
 
     snapshot = read(patched.path)
@@ -122,7 +122,7 @@ def _write_copy(patched: Patched, arguments: argparse.Namespace) -> None:
     from ptxfence.rewrite.atomic import create
 
     if patched.result.failed:
-        return None
+        return
     target: Path = arguments.output
     several = len(arguments.paths) > 1 or Path(arguments.paths[0]).is_dir()
     if several or target.is_dir():

@@ -111,5 +111,5 @@ def _triton_release(version: str | None) -> str:
     numbers = tuple(int(part) for part in re.findall(r"\d+", version or "")[:3])
     if numbers >= TRITON_CP_ASYNC_FIX:
         return f'Triton {version} should have fenced this; Gluon: fence_async_shared(), TLX: tlx.fence("async_shared")'
-    made_by = f"Triton {version} leaves" if version else "Triton before this release leaves"
-    return f"Upgrade to Triton {fixed} or later: {made_by} out the fence after cp.async"
+    made_by = f"Triton {version} leaves" if version else "earlier releases leave"
+    return f"Upgrade to Triton {fixed} or later; {made_by} out the fence after cp.async"

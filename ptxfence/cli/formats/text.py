@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ptxfence.analysis.report import Finding, KernelReport, Place, Severity, Verdict
 from ptxfence.analysis.rules.remedies import remedy
 from ptxfence.cli.formats.run import Run
@@ -13,8 +15,10 @@ from ptxfence.triage.summary import Summary
 _STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.NOTE: "bold cyan"}
 _VERDICTS = {Verdict.HAZARD: "bold red", Verdict.PROVEN: "green", Verdict.UNDECIDED: "bold yellow"}
 _FEW_FILES = 10  # up to so many, every kernel's verdict is listed
+_OPCODE = re.compile(r"(@!?\S+\s+)?[^\s;]+")
 _WIDTH = 110  # characters of a PTX line that are shown
 _MAX_STEPS = 14
+_MAX_OTHERS = 3
 
 
 def render(run: Run) -> str:
@@ -72,8 +76,7 @@ def _finding(finding: Finding, result: FileResult) -> list[Line]:
         lines.extend(_place("", finding.first, result, style))
     else:
         lines.extend(_place("first: ", finding.first, result, style))
-        for place in finding.others:
-            lines.append([("     also ", "dim"), (f"line {place.line}: {_short(place.text)} {place.bytes}", "dim")])
+        lines.extend(_others(finding.others))
         lines.extend(_place("then: ", finding.second, result, style))
     lines.extend(_path(finding))
     lines.extend(_advice(finding, result))
@@ -100,6 +103,16 @@ def _place(label: str, place: Place, result: FileResult, style: str) -> list[Lin
     return lines
 
 
+def _others(others: tuple[Place, ...]) -> list[Line]:
+    shown = others if len(others) <= _MAX_OTHERS + 1 else others[:_MAX_OTHERS]
+    lines: list[Line] = [
+        [("     also ", "dim"), (f"line {place.line}: {_short(place.text)} {place.bytes}", "dim")] for place in shown
+    ]
+    if len(shown) < len(others):
+        lines.append([(f"     and {len(others) - len(shown)} more like it", "dim")])
+    return lines
+
+
 def _about(label: str, place: Place) -> str:
     text = f"{label}{place.bytes}".rstrip(" :")
     return f" {text}" if text else ""
@@ -112,8 +125,9 @@ def _window(text: str, place: Place) -> tuple[str, int, int]:
     cut = min(indent, start) if start - min(indent, start) < _WIDTH // 2 else start - _WIDTH // 4
     shown = text.replace("\t", " ")[cut : cut + _WIDTH].rstrip()
     column = start - cut
-    statement = place.text.split("\n")[0].rstrip()
-    return shown, column, max(1, min(len(statement), len(shown) - column))
+    marked = _OPCODE.match(shown, column)
+    width = len(marked[0]) if marked else 1
+    return shown + ("..." if len(text) > cut + _WIDTH else ""), column, max(1, width)
 
 
 def _path(finding: Finding) -> list[Line]:
