@@ -78,3 +78,9 @@ class RecheckError(PtxFenceError):
     """A patch of ours did not pass the independent check: a bug of ptxfence, nothing was written."""
 
     kind = "internal"
+
+
+class HazardError(PtxFenceError):
+    """Raised in `error` mode instead of letting a kernel with a hazard be compiled or loaded."""
+
+    kind = "hazard"
