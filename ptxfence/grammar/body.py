@@ -63,22 +63,22 @@ class Body:
         instructions = self.instructions
         append = instructions.append
         opcodes = kinds.opcodes
+        plain = kinds.INSTRUCTION
         scope = self.scopes[0]
         number = 0
         count = 0
         for match in kinds.STATEMENT.finditer(text, self.start, self.end):
             kind = match.lastindex
-            if kind == kinds.INSTRUCTION:
-                raw = match[2]
-                start = match.start(2)
-                name: str | None = None
-                negated = False
-                guard = match[1]
-                if guard is not None:
+            if kind == plain:
+                guard, raw = match.group(1, 2)
+                start, rest = match.span(2)
+                opcode = opcodes.get(raw) or kinds.opcode_of(raw)
+                if guard is None:
+                    append(Instruction(count, start, match.end(), opcode, rest, number, None, False, self))
+                else:
                     start = match.start(1)
                     name, negated = self._guard(guard, scope, start)
-                opcode = opcodes.get(raw) or kinds.opcode_of(raw)
-                append(Instruction(count, start, match.end(), opcode, match.end(2), number, name, negated, self))
+                    append(Instruction(count, start, match.end(), opcode, rest, number, name, negated, self))
                 count += 1
             elif kind is None:
                 break
@@ -99,6 +99,8 @@ class Body:
 
     def _guard(self, text: str, scope: Scope, offset: int) -> tuple[str, bool]:
         plain = blank_comments(text)[1:].strip()
+        if plain[0] != "!" and scope.parent is None:
+            return plain, False
         negated = plain[0] == "!"
         name = plain[1:].strip() if negated else plain
         if scope.parent is None:

@@ -8,11 +8,16 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ptxfence.grammar.lexical import COMMENT, integer
+from ptxfence.grammar.lexical import COMMENT, NAME, integer
 from ptxfence.grammar.model import Variable
 from ptxfence.grammar.shapes import Refusal, ShapeError, abstract_at, accepted, tree
 
 _WIDTH = re.compile(r"[busf]?f?(\d+)(?:x(\d+))?$")
+# `.reg .b32 %r<8>`, `.param .b64 p`, `.param .align 8 .b8 p[16]`: call sequences of debug builds have 10^5 of them.
+_USUAL = re.compile(
+    rf"\.(reg|param)\s++(?:\.align\s++([1-9]\d*+)\s++)?\.([busf]\d++|pred)\s++({NAME})(?:<([1-9]\d*+)>|\[([1-9]\d*+)\])?\s*+$",
+    re.ASCII,
+)
 _MARKS = re.compile(rf"{COMMENT}|[=,{{}}()]")
 
 
@@ -52,7 +57,16 @@ class Declared:
 
 def declared(text: str, start: int, end: int) -> tuple[Declared, ...]:
     """The names that `text[start:end]`, a declaration without its `;`, declares. Raises ShapeError."""
-    return _fill(text[start:end], start, "declaration")
+    plain = text[start:end]
+    usual = _USUAL.match(plain)
+    if usual is None:
+        return _fill(plain, start, "declaration")
+    space, align, kind, name, count, dimension = usual.groups()
+    width = width_of(kind)
+    size = width * int(dimension or 1)
+    at = start + usual.start(4)
+    spread = None if count is None else int(count)
+    return (Declared(name, space, kind, int(align or width), size, spread, at, at + len(name)),)
 
 
 def parameters(text: str, start: int, end: int, function: str) -> tuple[Variable, ...]:
@@ -168,6 +182,7 @@ def _parameter_name(children: list[Any], numbers: dict[int, int]) -> Iterator[Na
             yield _name(children[index:], numbers)
 
 
+@cache
 def width_of(kind: str) -> int:
     """Bytes of one element of a type; a texref and its like is a handle of 8 bytes, a predicate counts as one."""
     match = _WIDTH.match(kind)

@@ -17,18 +17,22 @@ _DIGITS = "0123456789"
 _NAME = re.compile(NAME, re.ASCII)
 
 
-def unknown_names(module: Module, body: Body) -> Iterator[tuple[str, int]]:
+def outer_names(module: Module) -> frozenset[str]:
+    """What every body of a module may use: its variables, its functions and the constant WARP_SZ."""
+    return frozenset((*module.globals, *(function.name for function in module.functions), "WARP_SZ"))
+
+
+def unknown_names(outer: frozenset[str], body: Body) -> Iterator[tuple[str, int]]:
     """(message, offset) of the first use in each scope of every name that is declared nowhere.
 
     A name with `%` counts only if a register range of its stem is declared (`%r12` beyond `.reg .b32 %r<10>`):
     other `%` names may be special registers of a newer PTX ISA.
     """
-    outer = module.globals.keys() | {function.name for function in module.functions} | {"WARP_SZ"}
     stems = {stem for scope in body.scopes for stem in scope.ranges}
     for number, instructions in _by_scope(body).items():
         scope = body.scopes[number]
-        for name in sorted(_used(instructions) - outer - scope.registers.keys()):
-            if _in_range(scope, name) or scope.find(name, body.end) is not None:
+        for name in sorted(_used(instructions) - scope.registers.keys()):
+            if _in_range(scope, name) or name in outer or scope.find(name, body.end) is not None:
                 continue
             if name[0] != "%" or name.rstrip(_DIGITS) in stems:
                 yield f"{name} is not declared", _first(instructions, name)
@@ -75,7 +79,7 @@ def _unknown_guards(body: Body) -> Iterator[tuple[str, int]]:
             yield f"predicate {guard} is not declared", user.start
 
 
-def _unknown_targets(body: Body, outer: set[str]) -> Iterator[tuple[str, int]]:
+def _unknown_targets(body: Body, outer: frozenset[str]) -> Iterator[tuple[str, int]]:
     for label, names in body.targets.items():
         for name in names:
             if name not in body.labels and name not in outer:

@@ -9,7 +9,7 @@ from ptxfence.errors import PtxSyntaxError
 from ptxfence.grammar.function import Function
 from ptxfence.grammar.lexical import INTEGER, NAME
 from ptxfence.grammar.module import MAX_ERRORS, Module, PtxFile
-from ptxfence.grammar.names import unknown_names
+from ptxfence.grammar.names import outer_names, unknown_names
 from ptxfence.grammar.shapes import refusal
 
 # The operand lists that make up nearly all of a file: a subset of the grammar that needs no shape.
@@ -38,11 +38,12 @@ def validate(file: PtxFile) -> tuple[PtxSyntaxError, ...]:
 def _module(file: PtxFile, module: Module) -> Iterator[tuple[str, int]]:
     for start, end in module.declarations:
         yield from _refused(file.text, start, end, "declaration")
+    outer = outer_names(module)
     for function in module.functions:
         yield from _refused(file.text, *function.header_span, "header")
         yield from _operands(file, function)
         if function.has_body:
-            yield from unknown_names(module, function.body)
+            yield from unknown_names(outer, function.body)
 
 
 def _operands(file: PtxFile, function: Function) -> Iterator[tuple[str, int]]:
