@@ -174,10 +174,10 @@ class Conflicts:
 
 
 def _conflict(generic: Access, operation: Access) -> bool:
-    """Whether the two matter to each other. The tcgen05.alloc slot is never operand data: what an operation reads
-    there has been written since."""
+    """Whether the two matter to each other. Not so for the write of tcgen05.alloc into its slot: an operation that
+    reads there reads what has been written since, and one that writes there is judged by the load of the address."""
     if generic.role is Role.TMEM_SLOT:
-        return bool(operation.mode & Mode.WRITE)
+        return False
     return bool((generic.mode | operation.mode) & Mode.WRITE)
 
 

@@ -16,6 +16,14 @@ from ptxfence.analysis.universe import varying
 ATTEMPTS = (FenceKind.ASYNC, FenceKind.THREAD, FenceKind.ALIAS, FenceKind.TENSORMAP)
 
 
+_RANKS = {cause: number for number, cause in enumerate((*tuple(Cause)[1:], Cause.NO_FENCE))}
+
+
+def rank(cause: Cause) -> int:
+    """Precedence of a cause: the order of contract 2; that no fence was meant is left when nothing else holds."""
+    return _RANKS[cause]
+
+
 @dataclass(frozen=True, slots=True)
 class Sighting:
     """A fence of the kernel with what was pending when it ran (union over all paths)."""
@@ -66,12 +74,9 @@ class Diagnosis:
     def cause(self, bit: int, access: Touch, operation: Touch) -> tuple[Cause, Sighting | None]:
         """The cause and the fence it speaks of, for an access that reaches `operation` unfenced."""
         best: tuple[Cause, Sighting | None] = (Cause.NO_FENCE, None)
-        order = list(Cause)
         for sighting in self.sightings:
             cause = self._judge(sighting, bit, access, operation)
-            if cause is None:
-                continue
-            if best[1] is None or order.index(cause) < order.index(best[0]):
+            if cause is not None and rank(cause) < rank(best[0]):
                 best = (cause, sighting)
         return best
 
@@ -130,9 +135,10 @@ class Diagnosis:
         return Cause.OFF_PATH
 
     def _foreign(self, seen: Sighting, bit: int, operation: Touch) -> bool:
-        """Whether the fence has work of its own: accesses outside this alias class wait for it."""
+        """Whether the fence has other work only: accesses of other alias classes wait for it, none of this one."""
         component = self.flow.conflicts.components[operation.number] | bit
-        return bool((seen.own | seen.shared) & ~component)
+        pending = seen.own | seen.shared
+        return bool(pending & ~component) and not (pending | seen.flying) & component
 
     def _hoisted(self, fence: int, access: Touch, operation: Touch) -> bool:
         block = self.cfg.block_of(fence)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ptxfence.analysis.conditions import subset
-from ptxfence.analysis.diagnosis import Diagnosis, Sighting
+from ptxfence.analysis.diagnosis import Diagnosis, Sighting, rank
 from ptxfence.analysis.effects import Completion, Mode, Role, SyncKind
 from ptxfence.analysis.events import Touch
 from ptxfence.analysis.flow import Flow, Hazard
@@ -64,6 +64,7 @@ class Findings:
         self.witness = Witness(file, flow, self.paths)
         self.overwrites = Overwrites(flow, self.paths)
         self.reasons: dict[str, None] = {}
+        self._slots: set[int] = set()  # slot loads that have had their note
 
     def of(self, hazard: Hazard) -> Iterator[Finding]:
         """One finding per rule for this async operation."""
@@ -72,7 +73,7 @@ class Findings:
         for bit, access in self.conflicts.touches_of(hazard.accesses):
             if bit & operation.unresolved:
                 self._undecided(access, operation.touch)
-            elif (pairing := self._pairing(bit, access, operation.touch)) is not None:
+            elif (pairing := self._pairing(bit, access, operation.touch)) is not None and self._news(pairing):
                 pairings.setdefault(pairing.rule, []).append(pairing)
         for bit, access in self.conflicts.touches_of(hazard.unsynchronised & ~operation.unresolved):
             if self._races(access, operation.touch):
@@ -80,6 +81,15 @@ class Findings:
                 pairings.setdefault(pairing.rule, []).append(pairing)
         for rule in sorted(pairings):
             yield self._finding(pairings[rule])
+
+    def _news(self, pairing: Pairing) -> bool:
+        """The note on the load of a tensor memory address comes once, at the first operation on the slot."""
+        if pairing.severity is not Severity.NOTE:
+            return True
+        index = pairing.access.index
+        fresh = index not in self._slots
+        self._slots.add(index)
+        return fresh
 
     def _undecided(self, access: Touch, operation: Touch) -> None:
         for touch in (access, operation):
@@ -100,6 +110,8 @@ class Findings:
         if cause is Cause.WRONG_SPACE:
             rule = "PF111"
         severity = self._severity(rule, bit, access, operation)
+        if severity is Severity.NOTE:
+            cause, sighting = Cause.NO_FENCE, None
         return Pairing(bit, access, operation, rule, severity, cause, sighting)
 
     def _unsynchronised(self, bit: int, access: Touch, operation: Touch) -> Pairing:
@@ -128,8 +140,6 @@ class Findings:
         return "PF102" if operation.access.mode & Mode.WRITE else "PF101"
 
     def _severity(self, rule: str, bit: int, access: Touch, operation: Touch) -> Severity:
-        if access.access.role is Role.TMEM_SLOT:
-            return Severity.NOTE
         if rule == "PF104":
             return Severity.WARNING if bit & self.conflicts.via_mbarrier else Severity.ERROR
         if rule == "PF102":
@@ -158,9 +168,8 @@ class Findings:
         return not self.paths.reaches(access.index, operation.index, lambda i: i in barriers)
 
     def _finding(self, pairings: list[Pairing]) -> Finding:
-        order = list(Cause)
         worst = max(p.severity for p in pairings)
-        lead = min(pairings, key=lambda p: (-p.severity, order.index(p.cause), p.access.index))
+        lead = min(pairings, key=lambda p: (-p.severity, rank(p.cause), p.access.index))
         others = list({p.access.index: p for p in pairings if p.access.index != lead.access.index}.values())
         route = self.witness.route(lead.access, lead.operation)
         anchor, fence = self._remedy(lead, route)

@@ -392,7 +392,7 @@ class Flow:
                     continue
                 crosses = release.barrier is not None and release.barrier.peer
                 own |= message.own
-                pub |= message.pub
+                pub |= 0 if release.index in waiter.near else message.pub
                 peer |= message.peer | (message.own | message.pub if crosses else 0)
                 group_covered &= message.covered
                 group_known &= message.known

@@ -23,9 +23,14 @@ NAMED = (SyncKind.BAR, SyncKind.BAR_ARRIVE)
 
 @dataclass(slots=True)
 class Waiter:
-    """A wait and the releases that may satisfy it, grouped by role: alternatives stand in one group."""
+    """A wait and the releases that may satisfy it, grouped by role: alternatives stand in one group.
+
+    `near` holds releases of the wait's own role: what others had published to them, the waiting thread has met
+    on its own way, so only what they did themselves since is news.
+    """
 
     event: Event
+    near: set[int] = field(default_factory=lambda: set[int]())
     groups: list[list[Event]] = field(default_factory=lambda: list[list[Event]]())
     uncertain: list[Event] = field(default_factory=lambda: list[Event]())
 
@@ -62,6 +67,8 @@ class Handoffs:
                 waiter.uncertain.append(release)
                 continue
             self._place(waiter, release)
+            if not disjoint(self.threads(release.index), self.threads(wait.index)):
+                waiter.near.add(release.index)
         if waiter.groups or waiter.uncertain:
             self.waiters[wait.index] = waiter
 
