@@ -28,7 +28,7 @@ class Body:
     """Statements of `text[start:end]`, the inside of a function's braces.
 
     `params` are the parameters of the header, the outermost names. `labels` maps a resolved label to the index
-    of the instruction that follows it.
+    of the instruction that follows it. `checks` are (start, end, grammar rule) of the parts that `validate` reads.
     """
 
     def __init__(self, lines: Lines, start: int, end: int, function: str, params: tuple[Variable, ...]) -> None:
@@ -43,7 +43,7 @@ class Body:
         self.variables: dict[str, Variable] = {}
         self.prototypes: dict[str, str] = {}
         self.errors: list[PtxSyntaxError] = []
-        self.declarations: list[tuple[int, int]] = []
+        self.checks: list[tuple[int, int, str]] = []
         self._lists: dict[str, tuple[str, int, int]] = {}
         self._last_label = ""
         for param in params:
@@ -130,12 +130,14 @@ class Body:
             return self._declare(match.start(8), match.end(9), scope)
         if word != ".pragma":
             return self._error(f"unexpected {word}", match.start(8))
+        self.checks.append((*match.span(9), "strings"))
         return None
 
     def _list(self, word: str, match: re.Match[str], scope: Scope) -> None:
         label = scope.unique(self._last_label)
         if self.labels.pop(label, None) is None:
             return self._error(f"{word} needs a label", match.start(8))
+        self.checks.append((*match.span(9), "prototype" if word == ".callprototype" else "names"))
         if word == ".callprototype":
             self.prototypes[label] = match[9].strip()
         else:
@@ -143,11 +145,12 @@ class Body:
         return None
 
     def _declare(self, start: int, end: int, scope: Scope) -> None:
-        self.declarations.append((start, end))
         try:
             found = declared(self.text, start, end)
         except ShapeError as error:
             return self._error(error.message, start + error.offset)
+        if self.text.find("=", start, end) >= 0:
+            self.checks.append((start, end, "declaration"))
         for item in found:
             if scope.parent is not None and scope.parent.find(item.name, item.start) is not None:
                 scope.late[item.name] = item.start

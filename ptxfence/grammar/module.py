@@ -18,7 +18,8 @@ class Module:
     """One `.version` header and what follows it, `[start, end)`.
 
     `version` is `8.7`, `target` is `sm_90a`, `targets` are all options of `.target`. `files` is the `.file` table.
-    `globals` are the variables declared outside functions, `declarations` the spans of those declarations.
+    `globals` are the variables declared outside functions, `declarations` and `sections`
+    the spans of those declarations and of the data in `.section`.
     """
 
     def __init__(self, version: str, start: int) -> None:
@@ -30,6 +31,7 @@ class Module:
         self.functions: tuple[Function, ...] = ()
         self.globals: dict[str, Variable] = {}
         self.declarations: list[tuple[int, int]] = []
+        self.sections: list[tuple[int, int]] = []
         self.files: dict[int, str] = {}
 
     @property

@@ -29,6 +29,7 @@ _PRAGMA = rf"\.pragma\b{GAP}{STRING}(?:{GAP},{GAP}{STRING})*+{GAP};"  # in a fun
 _HEAD = _pattern(rf"(?:{_PRAGMA}|[^;{{}}=/\".]++|\.|{COMMENT}|/|{STRING})*+")
 _TO_END = _pattern(rf"(?:[^;{{}}=/\"]++|{COMMENT}|/|{STRING})*+")
 _VALUE = _pattern(rf"(?:[^;/\"]++|{COMMENT}|/|{STRING})*+")
+_SECTION = _pattern(rf"\.section{GAP}\.[A-Za-z_][\w.]*+{GAP}")
 _SOURCE = _pattern(r"\.source_begin\b.*?\.source_end\b", re.DOTALL)
 _LINE = _pattern(r"[^\n]*+")
 _RECOVERY = _pattern(r"[^;\n]*+(?:;|\n(?=\s*+\.)|\n|\Z)")
@@ -130,6 +131,8 @@ class _Parser:
 
     def _block(self, word: str) -> None:
         opening = _end(_TO_BRACE.match(self.text, self.at))
+        if word == "section" and _SECTION.fullmatch(self.text, self.at, opening) is None:
+            return self._fail("expected a .name after .section")
         if self.text[opening : opening + 1] != "{":
             return self._fail(f"expected '{{' after .{word}")
         source = _SOURCE.search(self.text, opening) if word != "section" else None
@@ -137,8 +140,10 @@ class _Parser:
         if closing is None:
             self._error("this '{' is never closed", opening)
             self.at = len(self.text)
-        else:
-            self.at = closing + 1
+            return None
+        self.at = closing + 1
+        if word == "section":
+            self.modules[-1].sections.append((opening + 1, closing))
         return None
 
     def _declaration(self, word: str) -> None:

@@ -63,8 +63,9 @@ def _check_lists(lists: list[bool], shape: str) -> None:
     """Parentheses around names are for calls: `(r), f, (a), p`, each part but `f` optional."""
     if not any(lists):
         return
-    after = lists[1:] if lists[0] else lists
-    if not after or after[0] or len(after) > 3 or any(after[2:]) or (len(after) > 1 and not after[1]):
+    allowed = {0, 2} if lists[0] else {1}
+    places = {index for index, value in enumerate(lists) if value}
+    if not places <= allowed or len(lists) > max(allowed) + 2:
         raise Refused("unexpected '('", shape.rindex("("))
 
 

@@ -10,6 +10,7 @@ from ptxfence.grammar.function import Function
 from ptxfence.grammar.lexical import INTEGER, NAME
 from ptxfence.grammar.module import MAX_ERRORS, Module, PtxFile
 from ptxfence.grammar.names import outer_names, unknown_names
+from ptxfence.grammar.sections import section_end
 from ptxfence.grammar.shapes import refusal
 
 # The operand lists that make up nearly all of a file: a subset of the grammar that needs no shape.
@@ -38,6 +39,10 @@ def validate(file: PtxFile) -> tuple[PtxSyntaxError, ...]:
 def _module(file: PtxFile, module: Module) -> Iterator[tuple[str, int]]:
     for start, end in module.declarations:
         yield from _refused(file.text, start, end, "declaration")
+    for start, end in module.sections:
+        stop = section_end(file.text, start, end)
+        if stop < end:
+            yield "this is no data of a section", stop
     outer = outer_names(module)
     for function in module.functions:
         yield from _refused(file.text, *function.header_span, "header")
@@ -49,9 +54,8 @@ def _module(file: PtxFile, module: Module) -> Iterator[tuple[str, int]]:
 def _operands(file: PtxFile, function: Function) -> Iterator[tuple[str, int]]:
     text = file.text
     fast = _FAST.match
-    for start, end in function.body.declarations:
-        if text.find("=", start, end) >= 0:  # the rest was read when the body was split
-            yield from _refused(text, start, end, "declaration")
+    for start, end, rule in function.body.checks:
+        yield from _refused(text, start, end, rule)
     for instruction in function.instructions:
         start = instruction.operand_start
         if fast(text, start, instruction.end) is None:
