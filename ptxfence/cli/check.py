@@ -60,7 +60,7 @@ def check(arguments: argparse.Namespace) -> Run:
     from ptxfence.triage.summary import summarise
 
     started = time.perf_counter()
-    gathered = Gathered(resolver(arguments))
+    gathered = Gathered(resolver(arguments), keep_texts=arguments.format == "html")
     known = _reference(arguments) if arguments.diff_against else None
     raw, duplicates = _examine(gathered, arguments.paths, arguments)
     baselines: dict[Path, Baseline] = {}
@@ -70,7 +70,7 @@ def check(arguments: argparse.Namespace) -> Run:
         for settings in (gathered.settings[result.path],)
     )
     summary = summarise(results, time.perf_counter() - started, duplicates)
-    return Run(results, summary, gathered.settings, Path.cwd())
+    return Run(results, summary, gathered.settings, Path.cwd(), gathered.texts)
 
 
 def _examine(

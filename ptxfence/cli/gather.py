@@ -13,12 +13,13 @@ from ptxfence.triage.result import FileResult, failure
 
 @dataclass(slots=True)
 class Gathered:
-    """What was met while gathering: settings by path, files that could not be read, files that are no PTX."""
+    """What was met while gathering: settings by path, files that could not be read, texts where they are kept."""
 
     resolver: Resolver
+    keep_texts: bool = False
     settings: dict[str, Settings] = field(default_factory=dict[str, Settings])
     failures: list[FileResult] = field(default_factory=list[FileResult])
-    skipped: int = 0
+    texts: dict[str, str] = field(default_factory=dict[str, str])
 
     def tasks(self, paths: Iterable[str]) -> Iterator[Task]:
         """The texts behind the paths. Unreadable ones go to `failures`; a path given twice counts once."""
@@ -34,6 +35,8 @@ class Gathered:
     def _task(self, path: str, text: str, metadata: Mapping[str, object], notes: tuple[str, ...]) -> Task:
         settings = self.resolver.of(path)
         self.settings[path] = settings
+        if self.keep_texts:
+            self.texts[path] = text
         version = metadata.get("triton_version")
         options = Options(settings.kernel, settings.timeout, settings.strict)
         return Task(path, text, digest(text), options, version if isinstance(version, str) else None, notes)
