@@ -25,7 +25,7 @@ def note(**changes: Any):
     return finding(rule="PF201", name="redundant-fence", severity=Severity.NOTE, cause=None, second=None, **changes)
 
 
-@pytest.fixture()
+@pytest.fixture
 def mixed(tmp_path: Path):
     """A hazard whose Python source is there, a note, a clean file, a broken one; one finding suppressed."""
     (tmp_path / "k.py").write_text("def k():\n    store(tile)\n    copy(tile)\n")
