@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ptxfence.analysis.effects import Effect, Flow
+from ptxfence.analysis.inline import Copy, Routine
 from ptxfence.analysis.isa import lookup
-from ptxfence.grammar.model import Symbol
-from ptxfence.grammar.function import Function
 from ptxfence.grammar.instruction import Instruction
+from ptxfence.grammar.model import Symbol
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class Loop:
 class Cfg:
     """Control flow of `function`. `irreducible` and `unresolved` name instructions that limit what is known."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Routine) -> None:
         self.function = function
         self.instructions = function.instructions
         self.unresolved: list[int] = []
@@ -72,7 +72,7 @@ class Cfg:
             return None
         return self.block_of(index)
 
-    def branch_targets(self, instruction: Instruction) -> tuple[str, ...]:
+    def branch_targets(self, instruction: Instruction | Copy) -> tuple[str, ...]:
         """Labels that a branch may jump to."""
         effect: Effect = lookup(instruction.opcode)
         operands = instruction.operands

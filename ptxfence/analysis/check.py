@@ -12,7 +12,9 @@ from ptxfence.analysis.events import Events
 from ptxfence.analysis.findings import Findings
 from ptxfence.analysis.flow import Flow, Hazard
 from ptxfence.analysis.handoff import Handoffs
+from ptxfence.analysis.inline import Inlined, Routine
 from ptxfence.analysis.isa import lookup
+from ptxfence.analysis.isa_calls import call_parts, harmless
 from ptxfence.analysis.report import Counts, Finding, KernelReport, Report, Severity, Verdict
 from ptxfence.analysis.values import Values
 from ptxfence.grammar.function import Function
@@ -37,7 +39,7 @@ def analyse(
     findings: list[Finding] = []
     for module in file.modules:
         for function in module.functions:
-            if not function.has_body or not _wanted(function, kernel):
+            if kernel not in (None, function.name) or not _is_root(module, function):
                 continue
             report, found = _Kernel(file, module, function, timeout).run()
             kernels.append(report)
@@ -52,10 +54,22 @@ def analyse(
     )
 
 
-def _wanted(function: Function, kernel: str | None) -> bool:
-    if function.kind is not FunctionKind.ENTRY:
+def _is_root(module: Module, function: Function) -> bool:
+    """Whether the function is analysed for itself: a kernel, or a device function that nothing in the file calls."""
+    if not function.has_body:
         return False
-    return kernel is None or function.name == kernel
+    return function.kind is FunctionKind.ENTRY or function.name not in _called(module)
+
+
+def _called(module: Module) -> frozenset[str]:
+    names = (
+        call_parts(instruction.operands)[1]
+        for function in module.functions
+        if function.has_body
+        for instruction in function.instructions
+        if lookup(instruction.opcode).flow is Control.CALL
+    )
+    return frozenset(name for name in names if name is not None)
 
 
 class _Kernel:
@@ -64,7 +78,9 @@ class _Kernel:
     def __init__(self, file: PtxFile, module: Module, function: Function, timeout: float | None) -> None:
         self.file = file
         self.module = module
-        self.function = function
+        self.function: Routine = function
+        if any(lookup(i.opcode).flow is Control.CALL for i in function.instructions):
+            self.function = Inlined(module, function)
         self.begin = time.perf_counter()
         self.deadline = None if timeout is None else self.begin + timeout
         self.reasons: dict[str, None] = {}
@@ -139,7 +155,12 @@ class _Kernel:
             if what.knowledge is Knowledge.UNKNOWN:
                 self._reason(instruction.index, f"unknown instruction `{instruction.opcode}` may touch shared memory")
             elif what.flow is Control.CALL:
-                self._reason(instruction.index, "a call whose effect on shared memory is not known")
+                callee = call_parts(instruction.operands)[1]
+                if not harmless(callee):
+                    name = "an unknown function" if callee is None else f"`{callee}`"
+                    self._reason(instruction.index, f"a call of {name}, whose effect on shared memory is not known")
+        if self.function.kind is FunctionKind.FUNC:
+            self.reasons.setdefault(f"line {self.function.line}: a device function that nothing in the file calls")
         return bool(self.reasons)
 
     def _undecided(self, cfg: Cfg) -> None:

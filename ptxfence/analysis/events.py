@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.conditions import ThreadSet
 from ptxfence.analysis.effects import Access, Box, Effect, Knowledge, Proxy, Role, Space
+from ptxfence.analysis.inline import Routine
 from ptxfence.analysis.isa import effect, lookup
 from ptxfence.analysis.region import Region
 from ptxfence.analysis.values import Values
-from ptxfence.grammar.parse import Function, Module
+from ptxfence.grammar.parse import Module
 
 SHARED = (Space.CTA, Space.CLUSTER, Space.ANY)
 
@@ -57,7 +58,7 @@ class Event:
 class Events:
     """All events of one function body in order, and its touches."""
 
-    def __init__(self, module: Module, function: Function, cfg: Cfg, values: Values) -> None:
+    def __init__(self, module: Module, function: Routine, cfg: Cfg, values: Values) -> None:
         self.module = module
         self.function = function
         self.cfg = cfg

@@ -95,11 +95,11 @@ class Findings:
         for touch in (access, operation):
             if not touch.region.bounded:
                 index = touch.index
-                lost, why = self.flow.events.values.unresolved(index, touch.access)
                 place = self.witness.place(index)
                 reason = f"line {place.line}: {place.text}: address not resolved"
-                if lost is not None and lost != index:
-                    reason += f" (lost at line {self.witness.line(lost)}: {why})"
+                lost = self.flow.events.values.unresolved(index, touch.access)
+                if lost is not None and lost[0] != index:
+                    reason += f" (lost at line {self.witness.line(lost[0])}: {lost[1]})"
                 self.reasons.setdefault(reason)
 
     def _pairing(self, bit: int, access: Touch, operation: Touch) -> Pairing | None:

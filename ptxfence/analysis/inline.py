@@ -8,42 +8,41 @@ are left as calls; the analysis then cannot prove the kernel.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Protocol
 
-from ptxfence.analysis import isa
 from ptxfence.analysis.effects import Flow
+from ptxfence.analysis.isa import lookup
+from ptxfence.analysis.isa_calls import BRANCH, call_parts, copy_opcode, returns
 from ptxfence.grammar.function import Function
+from ptxfence.grammar.instruction import Instruction
 from ptxfence.grammar.model import Address, Negated, Operand, Pair, Register, SourceLocation, Symbol, Variable, Vector
 from ptxfence.grammar.module import Module
 
 MAX_INSTRUCTIONS = 400_000
 
 
-class Code(Protocol):
-    """What the analyses need of an instruction."""
-
-    index: int
-    start: int
-    end: int
-    opcode: str
-    guard: str | None
-    guard_negated: bool
-
-    @property
-    def operands(self) -> tuple[Operand, ...]: ...
-
-
 class Copy:
     """An instruction of a callee (or one that passes control or a value) at a call site."""
 
-    __slots__ = ("_names", "_operands", "end", "guard", "guard_negated", "index", "opcode", "origin", "start")
+    __slots__ = (
+        "_names",
+        "_operands",
+        "end",
+        "guard",
+        "guard_negated",
+        "index",
+        "opcode",
+        "operand_text",
+        "origin",
+        "scope",
+        "start",
+    )
 
     def __init__(
         self,
-        origin: Code,
+        origin: Instruction,
         names: Names,
         index: int,
         *,
@@ -59,6 +58,9 @@ class Copy:
         self.guard_negated = origin.guard_negated
         self._names = names
         self._operands = operands
+        renamed = names.site > 0 or operands is not None
+        self.operand_text = origin.operand_text
+        self.scope = 1 if renamed else origin.scope  # names in the text stand for themselves in scope 0 only
 
     @property
     def operands(self) -> tuple[Operand, ...]:
@@ -77,6 +79,7 @@ class Names:
         self._labels = function.labels
         self._lists = function.targets
         self._symbols = symbols
+        self._formals = {v.name for v in (*function.params, *function.returns) if v.space == "reg"}
 
     def register(self, name: str) -> str:
         return f"{name}@{self.site}" if self.site else name
@@ -95,6 +98,8 @@ class Names:
         if isinstance(operand, Register):
             return replace(operand, name=self.register(operand.name))
         if isinstance(operand, Symbol):
+            if operand.name in self._formals:
+                return Register(self.register(operand.name))
             return replace(operand, name=self.symbol(operand.name))
         if isinstance(operand, Address):
             base = operand.base if operand.base is None else self.operand(operand.base)
@@ -108,6 +113,27 @@ class Names:
         if isinstance(operand, Negated):
             return Negated(replace(operand.operand, name=self.register(operand.operand.name)))
         return operand
+
+
+class _Types(Mapping[str, str]):
+    """Register types of all copies: `%r1@3` is `%r1` of the function at site 3."""
+
+    def __init__(self) -> None:
+        self.sites: dict[int, Mapping[str, str]] = {}
+
+    def __getitem__(self, name: str) -> str:
+        plain, _, site = name.partition("@")
+        types = self.sites.get(int(site or 0))
+        if types is None:
+            raise KeyError(name)
+        return types[plain]
+
+    def __iter__(self) -> Iterator[str]:
+        for site, types in self.sites.items():
+            yield from (f"{name}@{site}" if site else name for name in types)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.sites.values()))
 
 
 class Inlined:
@@ -128,7 +154,7 @@ class Inlined:
         self._sites = 0
         self.labels: dict[str, int] = {}
         self.targets: dict[str, tuple[str, ...]] = {}
-        self.registers: dict[str, str] = {}
+        self.registers = _Types()
         self.variables: dict[str, Variable] = {}
         self._expand(root, Names(0, root, {}), (root.name,), None)
         self.instructions = tuple(self._code)
@@ -140,11 +166,11 @@ class Inlined:
             at.setdefault(index, []).append(names.symbol(label))
         for instruction in function.instructions:
             self._label(at.get(instruction.index, ()))
-            flow = isa.lookup(instruction.opcode).flow
+            flow = lookup(instruction.opcode).flow
             if flow is Flow.CALL and self._call(function, instruction, names, chain):
                 continue
-            if flow is Flow.EXIT and after is not None and isa.returns(instruction.opcode):
-                self._emit(function, instruction, names, isa.BRANCH, (Symbol(after),))
+            if flow is Flow.EXIT and after is not None and returns(instruction.opcode):
+                self._emit(function, instruction, names, BRANCH, (Symbol(after),))
                 continue
             if flow is Flow.CALL:
                 self.remaining_calls.append(len(self._code))
@@ -152,8 +178,7 @@ class Inlined:
         self._label(at.get(len(function.instructions), ()))
 
     def _declare(self, function: Function, names: Names) -> None:
-        for register, kind in function.registers.items():
-            self.registers[names.register(register)] = kind
+        self.registers.sites[names.site] = function.registers
         for name, variable in function.variables.items():
             self.variables.setdefault(names.symbol(name), variable)
         for label, items in function.targets.items():
@@ -166,7 +191,7 @@ class Inlined:
     def _emit(
         self,
         function: Function,
-        instruction: Code,
+        instruction: Instruction,
         names: Names,
         opcode: str | None = None,
         operands: tuple[Operand, ...] | None = None,
@@ -176,9 +201,9 @@ class Inlined:
         self._owner.append((function, instruction.index))
         return copy
 
-    def _call(self, caller: Function, instruction: Code, names: Names, chain: tuple[str, ...]) -> bool:
+    def _call(self, caller: Function, instruction: Instruction, names: Names, chain: tuple[str, ...]) -> bool:
         """Substitutes a call; False where that is not possible."""
-        results, callee, arguments = isa.call_parts(instruction.operands)
+        results, callee, arguments = call_parts(instruction.operands)
         target = self._functions.get(callee or "")
         if target is None or target.name in chain or len(self._code) > MAX_INSTRUCTIONS:
             return False
@@ -190,29 +215,44 @@ class Inlined:
         inner = Names(self._sites, target, _symbols(target, actuals))
         after = f"$after@{self._sites}"
         if instruction.guard is not None:
-            skip = self._emit(caller, instruction, names, isa.BRANCH, (Symbol(after),))
+            skip = self._emit(caller, instruction, names, BRANCH, (Symbol(after),))
             skip.guard_negated = not skip.guard_negated
-        self._pass(caller, instruction, names, [inner.operand(Register(f.name)) for f in target.params], arguments)
+        self._pass(caller, instruction, names, arguments, inner, target)
         self._expand(target, inner, (*chain, target.name), after)
         self._label((after,))
         self._pass_back(caller, instruction, names, results, inner, target)
         return True
 
     def _pass(
-        self, caller: Function, call: Code, names: Names, formals: list[Operand], arguments: tuple[Operand, ...]
+        self,
+        caller: Function,
+        call: Instruction,
+        names: Names,
+        arguments: tuple[Operand, ...],
+        inner: Names,
+        target: Function,
     ) -> None:
         """Register parameters are copied; parameters in memory are one variable on both sides."""
-        for formal, actual in zip(formals, arguments, strict=True):
+        for formal, actual in zip(target.params, arguments, strict=True):
             if not isinstance(actual, Symbol):
-                self._emit(caller, call, names, isa.COPY, (formal, names.operand(actual))).guard = None
+                self._copy(caller, call, names, inner.operand(Register(formal.name)), names.operand(actual))
+
+    def _copy(self, caller: Function, call: Instruction, names: Names, into: Operand, value: Operand) -> None:
+        kind = self.registers.get(into.name, "b64") if isinstance(into, Register) else "b64"
+        self._emit(caller, call, names, copy_opcode(kind), (into, value)).guard = None
 
     def _pass_back(
-        self, caller: Function, call: Code, names: Names, results: tuple[Operand, ...], inner: Names, target: Function
+        self,
+        caller: Function,
+        call: Instruction,
+        names: Names,
+        results: tuple[Operand, ...],
+        inner: Names,
+        target: Function,
     ) -> None:
         for formal, actual in zip(target.returns, results, strict=True):
             if isinstance(actual, Register):
-                value = inner.operand(Register(formal.name))
-                self._emit(caller, call, names, isa.COPY, (names.operand(actual), value)).guard = None
+                self._copy(caller, call, names, names.operand(actual), inner.operand(Register(formal.name)))
 
     def source_at(self, index: int) -> SourceLocation | None:
         """As `Function.source_at`, of the function the instruction comes from."""
@@ -231,3 +271,7 @@ def _symbols(target: Function, actuals: list[Operand]) -> dict[str, str]:
         for formal, actual in zip(formals, actuals, strict=True)
         if isinstance(actual, Symbol)
     }
+
+
+Routine = Function | Inlined
+"""What the analyses of one kernel run over."""

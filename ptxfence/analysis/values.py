@@ -12,6 +12,7 @@ from ptxfence.analysis.conditions import ThreadSet
 from ptxfence.analysis.descriptors import matrix_region
 from ptxfence.analysis.effects import Access, Bytes, BytesOf, Copy, Flow, Matrix
 from ptxfence.analysis.guards import Guards
+from ptxfence.analysis.inline import Routine
 from ptxfence.analysis.isa import lookup
 from ptxfence.analysis.region import Region
 from ptxfence.analysis.regions import Shape, region_of
@@ -20,7 +21,7 @@ from ptxfence.analysis.values_domain import Value, bounds, plain, single
 from ptxfence.analysis.values_env import EMPTY, Env
 from ptxfence.analysis.values_graph import Node, to_signed
 from ptxfence.analysis.values_solve import Solver
-from ptxfence.grammar.parse import Function, Module
+from ptxfence.grammar.parse import Module
 
 MBARRIER_BYTES = 8
 
@@ -28,7 +29,7 @@ MBARRIER_BYTES = 8
 class Values:
     """Values of one function body; `index` is always an instruction's position in `function.instructions`."""
 
-    def __init__(self, function: Function, cfg: Cfg, module: Module) -> None:
+    def __init__(self, function: Routine, cfg: Cfg, module: Module) -> None:
         self.function = function
         self.cfg = cfg
         self.module = module

@@ -7,6 +7,7 @@ that no rule understands become variables of their own (`ld@17`), equal only to 
 from __future__ import annotations
 
 from ptxfence.analysis.cfg import Cfg
+from ptxfence.analysis.inline import Copy, Routine
 from ptxfence.analysis.isa_operations import Op, operation
 from ptxfence.analysis.values_domain import interval
 from ptxfence.analysis.values_graph import Node
@@ -16,7 +17,7 @@ from ptxfence.analysis.values_special import Launch, is_uniform_name, special_re
 from ptxfence.analysis.values_ssa import Definition, Definitions
 from ptxfence.grammar.instruction import Instruction
 from ptxfence.grammar.model import Address, Immediate, Negated, Operand, Pair, Register, Symbol, Variable, Vector
-from ptxfence.grammar.parse import Function, Module
+from ptxfence.grammar.parse import Module
 
 # What a register holds: (defining instruction, register) or (register, block of the phi).
 Ref = tuple[int, str] | tuple[str, int]
@@ -27,7 +28,7 @@ DYNAMIC_ALIGN = 1024  # compilers place dynamic shared memory so, and swizzled t
 class Builder:
     """Expressions of one function body."""
 
-    def __init__(self, function: Function, cfg: Cfg, module: Module, solver: Solver) -> None:
+    def __init__(self, function: Routine, cfg: Cfg, module: Module, solver: Solver) -> None:
         self.function = function
         self.cfg = cfg
         self.solver = solver
@@ -125,12 +126,12 @@ class Builder:
                 if top not in opened:
                     opened[top] = len(self._built_in_cycle)
                     self._open(top)
-                    stack.extend(r for r in self._phi_refs(top) if r not in self._memo and r not in self._placeholders)
+                if missing := self._missing(self._phi_refs(top)):
+                    stack.extend(missing)
                     continue
                 self._close(top, opened[top])
             else:
-                missing = [r for r in self._needs(int(top[0]), str(top[1])) if r not in self._memo and r not in self._placeholders]
-                if missing:
+                if missing := self._missing(self._needs(int(top[0]), str(top[1]))):
                     stack.extend(missing)
                     continue
                 self._memo[top] = self._make(int(top[0]), str(top[1]))
@@ -140,6 +141,9 @@ class Builder:
         if not self._placeholders:
             self._built_in_cycle.clear()
         return self._memo[ref]
+
+    def _missing(self, refs: list[Ref]) -> list[Ref]:
+        return [r for r in refs if r not in self._memo and r not in self._placeholders]
 
     def _needs(self, index: int, register: str) -> list[Ref]:
         instruction = self.cfg.instructions[index]
@@ -171,7 +175,7 @@ class Builder:
         old = self._demand(before)
         return self.select(predicate, old, node) if instruction.guard_negated else self.select(predicate, node, old)
 
-    def unknown(self, instruction: Instruction, op: Op, position: int) -> Node:
+    def unknown(self, instruction: Instruction | Copy, op: Op, position: int) -> Node:
         """A value of its own, as wide as the opcode says."""
         suffix = f".{position}" if position else ""
         name = f"{op.name}@{instruction.index}{suffix}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ptxfence.analysis.inline import Copy
 from ptxfence.analysis.isa_operations import Op
 from ptxfence.analysis.values_graph import Node, to_signed
 from ptxfence.grammar.instruction import Instruction
@@ -25,7 +26,7 @@ class Sources:
 
     __slots__ = ("builder", "graph", "index", "instruction", "op", "position")
 
-    def __init__(self, builder: Builder, instruction: Instruction, op: Op, position: int) -> None:
+    def __init__(self, builder: Builder, instruction: Instruction | Copy, op: Op, position: int) -> None:
         self.builder = builder
         self.graph = builder.graph
         self.instruction = instruction
@@ -359,7 +360,7 @@ def compare(s: Sources, a: Node, b: Node) -> Node | None:
         if graph.is_const(a):
             return graph.const(int(_decide(operator, a.const, b.const, width, signed)))
         flag, factor = (a, 1) if a.op != "lin" else (a.terms[0][0], a.terms[0][1])
-        if flag.op == "bool" and operator in ("eq", "ne") and (a.op != "lin" or not a.const and len(a.terms) == 1):
+        if flag.op == "bool" and operator in ("eq", "ne") and (a.op != "lin" or (not a.const and len(a.terms) == 1)):
             if b.const == 0:
                 return flag.args[0] if operator == "ne" else s.builder.negation(flag.args[0])
             if b.const == factor:

@@ -8,11 +8,13 @@ Cytron et al., "Efficiently computing static single assignment form and the cont
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left
 from collections.abc import Iterator
 from functools import cached_property
 
 from ptxfence.analysis.cfg import Cfg
+from ptxfence.analysis.inline import Copy
 from ptxfence.analysis.isa_operations import operation
 from ptxfence.grammar.instruction import Instruction
 from ptxfence.grammar.model import Operand, Pair, Register, Vector
@@ -22,24 +24,43 @@ Definition = int | tuple[str, int]
 
 # Operations whose first operand is no destination.
 _NO_RESULT = frozenset(
-    "st red bra brx ret exit trap brkpt bar barrier membar fence call prefetch prefetchu nanosleep pmevent cp wgmma stmatrix "
-    "setmaxnreg griddepcontrol discard applypriority stackrestore sust sured tensormap fabric".split()
+    ["st", "red", "bra", "brx", "ret", "exit", "trap", "brkpt", "bar", "barrier", "membar", "fence", "call", "prefetch", "prefetchu", "nanosleep", "pmevent", "cp", "wgmma", "stmatrix", "setmaxnreg", "griddepcontrol", "discard", "applypriority", "stackrestore", "sust", "sured", "tensormap", "fabric"]
 )
 
 
-def destinations(instruction: Instruction) -> Iterator[str]:
-    """Registers that the instruction writes."""
+_DESTINATION = re.compile(r"\s*(?:\{([^{}/]*)\}|([\w$%]+)(?:\s*\|\s*([\w$%]+))?\s*[,;])")
+_writes: dict[str, bool] = {}
+
+
+def _has_result(opcode: str) -> bool:
+    found = _writes.get(opcode)
+    if found is None:
+        name = operation(opcode).name
+        reduces = opcode.startswith(("bar.red", "barrier.cta.red", "barrier.red"))
+        found = _writes[opcode] = name not in _NO_RESULT or reduces
+    return found
+
+
+def destinations(instruction: Instruction | Copy) -> list[str]:
+    """Registers that the instruction writes.
+
+    Read off the text where that is enough: parsing every operand would cost more than the rest of the analysis.
+    """
+    opcode = instruction.opcode
+    if not _has_result(opcode):
+        return _call_results(instruction) if opcode.startswith("call") else []
+    if instruction.scope == 0 and (match := _DESTINATION.match(instruction.operand_text + ";")):
+        vector, first, second = match.groups()
+        if vector is not None:
+            return [name for part in vector.split(",") if (name := part.strip()) != "_"]
+        return [name for name in (first, second) if name and name != "_"]
     operands = instruction.operands
-    if not operands:
-        return
-    name = operation(instruction.opcode).name
-    if name == "call":
-        if len(operands) > 1 and isinstance(operands[0], Vector):
-            yield from _registers(operands[0])
-        return
-    if name in _NO_RESULT and not instruction.opcode.startswith(("bar.red", "barrier.cta.red", "barrier.red")):
-        return
-    yield from _registers(operands[0])
+    return list(_registers(operands[0])) if operands else []
+
+
+def _call_results(instruction: Instruction | Copy) -> list[str]:
+    operands = instruction.operands
+    return list(_registers(operands[0])) if len(operands) > 1 and isinstance(operands[0], Vector) else []
 
 
 def _registers(operand: Operand) -> Iterator[str]:
