@@ -18,4 +18,6 @@ COMMANDS = {
     "explain": Command("ptxfence.cli.explain", "print a rule's page"),
     "rules": Command("ptxfence.cli.rules", "list the rules"),
     "show": Command("ptxfence.cli.show", "draw the kernel: blocks, accesses, barriers, the path of each hazard"),
+    "run": Command("ptxfence.cli.run", "run a program with every kernel it compiles checked or patched"),
+    "race": Command("ptxfence.cli.race", "run original and patched kernel on a GPU and compare"),
 }

@@ -21,9 +21,9 @@ from ptxfence.errors import InputError
 from ptxfence.integrations import journal
 from ptxfence.integrations.outcome import MODE_VARIABLE, SETTINGS_VARIABLE, Mode, cache_key
 from ptxfence.integrations.toolkit import find_toolkit, module_roots, shadow, write_stand_in
+from ptxfence.integrations.triton import RECORD_VARIABLE
 
 ROOTS_VARIABLE = "PTXFENCE_ROOTS"
-RECORD_VARIABLE = "PTXFENCE_RECORD"
 _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _STARTUP = Path(__file__).resolve().parent / "startup"
 

@@ -29,6 +29,8 @@ from ptxfence.integrations.watch import Watch
 METADATA = "ptxfence"
 """Name of our entry in a kernel's metadata: what was found and done, as JSON text (`Watch.note`)."""
 
+RECORD_VARIABLE = "PTXFENCE_RECORD"
+"""A folder that launches are recorded to (`ptxfence run --record`)."""
 Stage = Callable[[Any, dict[str, Any]], Any]
 
 _installed: list[Installation] = []
@@ -218,6 +220,10 @@ def install_from_environment() -> None:
     """Called after `import triton` where `PTXFENCE` is set: never raises, says on standard error what went wrong."""
     word = os.environ.get(MODE_VARIABLE, "")
     try:
+        if folder := os.environ.get(RECORD_VARIABLE):
+            from ptxfence.integrations.record import install as record
+
+            record(Path(folder))
         if word and not _installed:
             install(word)
     except Exception as error:
