@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ptxfence.analysis.report import Report
 from ptxfence.config import Settings, settings_from
 from ptxfence.errors import ConfigError, DeviceError
 
 if TYPE_CHECKING:
-    from cuda.core import ObjectCode
-
     from ptxfence.grammar import PtxFile
     from ptxfence.rewrite.patch import Patch
 
@@ -54,8 +52,8 @@ def assemble(text: str, arch: str | None = None) -> bytes:
     return run(text, arch)
 
 
-def load(text: str, mode: str = "fix", config: Config = None) -> ObjectCode:
-    """Assemble a PTX text for its own target and hand it to cuda.core.
+def load(text: str, mode: str = "fix", config: Config = None) -> Any:
+    """Assemble a PTX text for its own target and hand it to cuda.core as an `ObjectCode`.
 
     `mode="fix"` patches first; `"check"` loads the text as it is and logs what `check` found at or above `fail_on`.
     Raises ConfigError for another mode, DeviceError where cuda.core is missing, AssemblyError, PtxSyntaxError.
@@ -66,11 +64,13 @@ def load(text: str, mode: str = "fix", config: Config = None) -> ObjectCode:
         text = fix(text, config=config).text
     else:
         _log(check(text, config=config), _settings(config))
+    from importlib import import_module
+
     try:
-        from cuda.core import ObjectCode
+        core: Any = import_module("cuda.core")
     except ImportError as error:
         raise DeviceError(f"cuda.core cannot be imported: {error}") from None
-    return ObjectCode.from_cubin(assemble(text))
+    return core.ObjectCode.from_cubin(assemble(text))
 
 
 def _log(report: Report, settings: Settings) -> None:

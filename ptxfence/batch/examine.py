@@ -103,6 +103,11 @@ def result_of(file: PtxFile, report: Report, sha256: str) -> FileResult:
     from ptxfence.analysis.rules.remedies import producer
     from ptxfence.triage.comments import find_comments
 
+    findings = report.findings
+    if any(finding.anchor is not None for finding in findings):
+        from ptxfence.batch.propose import propose
+
+        findings = propose(file, findings)
     numbers = {place.line for finding in report.findings for place in places(finding)}
     numbers.update(step.line for finding in report.findings for step in finding.path)
     return FileResult(
@@ -111,7 +116,7 @@ def result_of(file: PtxFile, report: Report, sha256: str) -> FileResult:
         ptx_version=report.ptx_version,
         target=report.target,
         kernels=report.kernels,
-        findings=report.findings,
+        findings=findings,
         lines=tuple((number, file.line_text(number)) for number in sorted(numbers)),
         comments=find_comments(file.text),
         producer=producer(file.text),

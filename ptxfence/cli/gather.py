@@ -27,8 +27,8 @@ class Gathered:
 
         for path in dict.fromkeys(paths):
             for source in read_sources(path):
-                if isinstance(source, InputError):
-                    self._fail(path, source)
+                if source.error is not None:
+                    self._fail(source.path, source.error)
                 elif source.path not in self.settings:
                     yield self._task(source.path, source.text, source.metadata, source.notes)
 

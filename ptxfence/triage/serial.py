@@ -105,6 +105,8 @@ def pack(result: FileResult) -> dict[str, Any]:
     for packed, finding in zip(data["findings"], result.findings, strict=True):
         everything = (finding.first, finding.second, *finding.others)
         packed["instructions"] = [place.instruction for place in everything if place is not None]
+        packed["edits"] = [[edit.line, edit.insert, list(edit.rules), edit.remove] for edit in finding.fix or ()]
+        packed["anchor"], packed["fence"] = finding.anchor, finding.fence
     return data
 
 
@@ -157,8 +159,10 @@ def _read_finding(data: Mapping[str, Any]) -> Finding:
         first=first,
         second=second,
         path=tuple(Step(step["line"], step["what"]) for step in data["path"]),
-        fix=tuple(Edit(edit["line"], edit["insert"]) for edit in fix["edits"]) if fix else None,
+        fix=tuple(Edit(line, text, tuple(rules), gone) for line, text, rules, gone in data["edits"]) if fix else None,
         others=tuple(_read_place(place, index) for place, index in zip(data["others"], indices, strict=True)),
+        anchor=data["anchor"],
+        fence=data["fence"],
         id=data["id"],
         suppressed=data["suppressed"],
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from ptxfence.analysis.cfg import Cfg
@@ -53,19 +53,21 @@ class Graph:
 def graph_of(file: PtxFile, function: Function, lines: Collection[int] = ()) -> Graph:
     """The graph of a function. Instructions on `lines` keep a row of their own."""
     cfg = Cfg(function)
-    names = {at: name for name, at in reversed(function.labels.items())}
+    names: dict[int, str] = {}
+    for name, at in function.labels.items():
+        names.setdefault(at, name)
     depth = [sum(block in loop.blocks for loop in cfg.loops) for block in range(len(cfg.blocks))]
     nodes: list[Node] = []
     for number, block in enumerate(cfg.order):
         bounds = cfg.blocks[block]
-        rows = _merged(_rows(file, cfg.instructions[bounds.start : bounds.end]), set(lines))
+        rows = _merged(_rows(file, function.instructions[bounds.start : bounds.end]), set(lines))
         nodes.append(Node(number, names.get(bounds.start, ""), tuple(rows), depth[block]))
     number_of = {block: number for number, block in enumerate(cfg.order)}
     edges = {(number_of[a], number_of[b]) for a in cfg.order for b in cfg.succs[a] if b in number_of}
     return _contracted(nodes, edges)
 
 
-def _rows(file: PtxFile, instructions: tuple[Instruction, ...]) -> Iterator[Row]:
+def _rows(file: PtxFile, instructions: Sequence[Instruction]) -> Iterator[Row]:
     for instruction in instructions:
         effect = lookup(instruction.opcode)
         kind = _kind(effect) if effect.relevant else ""
