@@ -1,0 +1,1 @@
+"""Litmus tables: small kernels with the verdict that each must get."""
