@@ -114,7 +114,7 @@ def _placement() -> list[Row]:
             @w1 ST
             @w0 FENCE
             BAR
-            @lead cp.async.bulk.global.shared::cta.bulk_group [out], [buf], 1024; // expect: PF101 error off-path
+            @lead cp.async.bulk.global.shared::cta.bulk_group [out], [buf], 1024; // expect: PF101 error off-path|partial-threads
             @lead cp.async.bulk.commit_group;"""),
         kernel("one_arm", g, "The fence stands on one arm of a uniform branch.", """
             ST
@@ -203,7 +203,7 @@ def _war_waw() -> list[Row]:
             LD
             BAR
             @lead fence.proxy.async::generic.release.sync_restrict::shared::cluster::read.cta;
-            @lead RELOAD // expect: PF103 error wrong-direction
+            @lead RELOAD // expect: PF103 error wrong-direction|off-path|some-paths
             PIN""", version="9.4"),
         kernel("war_lead_fences", g, "One reader fences before the barrier.", """
             INITS 1

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from ptxfence.analysis.report import Finding, Report
 from tests.oracle import Hazard, Observations, run
 
 _EXPECT = re.compile(r"// expect: ([^\n]*)")
@@ -13,7 +14,7 @@ _EXPECT = re.compile(r"// expect: ([^\n]*)")
 
 @dataclass(frozen=True, slots=True, order=True)
 class Expectation:
-    """`line` (from 1) of the second access."""
+    """`line` (from 1) of the second access. `cause` may name several, where the contract fits more than one: `a|b`."""
 
     line: int
     rule: str
@@ -55,6 +56,27 @@ def essential(hazards: Iterable[Hazard]) -> set[Hazard]:
     named = {h for h in hazards if h.rule}
     turned = {(h.second, h.first) for h in named if h.kind != "INFLIGHT"}
     return {h for h in named if not (h.kind == "INFLIGHT" and h.unsynchronised and (h.first, h.second) in turned)}
+
+
+def differences(report: Report, expected: Iterable[Expectation]) -> list[str]:
+    """How the analysis differs from the comments: PF1xx rules with line, severity and cause, and the verdict."""
+    wanted = {(e.line, e.rule): e for e in expected}
+    found: dict[tuple[int, str], Finding] = {}
+    for finding in report.findings:
+        if finding.rule.startswith("PF1"):
+            found[(finding.second or finding.first).line, finding.rule] = finding
+    texts = [f"line {n}: no {rule}" for n, rule in sorted(wanted.keys() - found.keys())]
+    texts += [f"line {n}: {rule} is not expected" for n, rule in sorted(found.keys() - wanted.keys())]
+    for place in sorted(wanted.keys() & found.keys()):
+        want, got = wanted[place], found[place]
+        cause = got.cause.value if got.cause is not None else ""
+        if got.severity.name.lower() != want.severity or (want.cause and cause not in want.cause.split("|")):
+            texts.append(f"line {place[0]}: {got.rule} {got.severity.name.lower()} {cause}, not {want}")
+    serious = any(e.severity in ("error", "warning") for e in wanted.values())
+    verdict = "hazard" if serious else "proven"
+    if report.verdict.value != verdict:
+        texts.append(f"verdict {report.verdict.value}, not {verdict}")
+    return texts
 
 
 def disagreements(hazards: Iterable[Hazard], expected: Iterable[Expectation]) -> list[str]:

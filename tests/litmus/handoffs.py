@@ -67,7 +67,7 @@ def _mbarrier() -> list[Row]:
             CONSUMER:
             @!lead bra DONE;
             AWAIT
-            ISSUE // expect: PF101 error off-path
+            ISSUE // expect: PF101 error off-path|no-fence
             DONE:"""),
         kernel("mb_warp_sync", g, "Every lane fences, the warp syncs, one lane arrives.", """
             INITS 1 1
@@ -231,7 +231,7 @@ def _third_party() -> list[Row]:
         row("middle", "The relay fences between its wait and its arrival.", b="FENCE"),
         row("issuer", "The issuer fences.", c="FENCE"),
         row("middle_early", "The relay fences before its wait.", "PF101 error off-path", early="FENCE"),
-        row("middle_late", "The relay fences after its arrival.", "PF101 error off-path", late="FENCE"),
+        row("middle_late", "The relay fences after its arrival.", "PF101 error off-path|no-fence", late="FENCE"),
         row("middle_global", "The relay's fence names another space.", "PF111 error wrong-space", b="FENCE_GLOBAL"),
         row("middle_thread_fence", "The relay runs a thread fence.", "PF101 error not-a-proxy-fence", b="fence.acq_rel.cta;"),
         kernel("bar_third_bar", g, "Barrier, another warp fences, barrier, issue.", """
@@ -250,7 +250,7 @@ def _third_party() -> list[Row]:
             @w1 FENCE
             BAR
             setp.eq.u32 p, tid, 64;
-            @p ISSUE // expect: PF101 error off-path""", threads=96),
+            @p ISSUE // expect: PF101 error partial-threads|off-path""", threads=96),
         kernel("transitive_two", g, "Two roles: stores by warp 1, named barrier to warp 2, mbarrier to thread 0.", """
             INITS 1 32
             @w0 bra ISSUER;
@@ -284,7 +284,7 @@ def _third_party() -> list[Row]:
             ISSUER:
             @!lead bra DONE;
             AWAIT
-            cp.async.bulk.global.shared::cta.bulk_group [out], [buf], 2048; // expect: PF101 error off-path
+            cp.async.bulk.global.shared::cta.bulk_group [out], [buf], 2048; // expect: PF101 error off-path|no-fence
             DONE:""", threads=96),
         kernel("transitive_three", g, "Three relays; the fence stands in the last but one.", """
             INITS 1 32 1 1
@@ -482,7 +482,7 @@ def _walks() -> list[Row]:
             st.shared.u32 [mine], tid;
             bar.warp.sync 0xffffffff;
             AWAIT
-            @lead cp.async.bulk.global.shared::cta.bulk_group [out], [buf], 1024; // expect: PF101 error off-path
+            @lead cp.async.bulk.global.shared::cta.bulk_group [out], [buf], 1024; // expect: PF101 error no-fence|off-path
             DONE:"""),
         kernel("rotating_warp", g, "The warp that fences and copies rotates; it fences before it hears of the last one's store.", """
             mov.u32 i, 0;
@@ -492,7 +492,7 @@ def _walks() -> list[Row]:
             setp.eq.and.u32 p, lane, 0, q;
             @q FENCE
             BAR
-            @p ISSUE // expect: PF101 error off-path
+            @p ISSUE // expect: PF101 error off-path|some-paths|partial-threads
             bar.warp.sync 0xffffffff;
             @q ST
             add.u32 i, i, 1;

@@ -373,7 +373,7 @@ def _triton() -> list[Row]:
             BAR
             ST
             BAR
-            @lead ISSUE // expect: PF101 error fence-before-access"""),
+            @lead ISSUE // expect: PF101 error no-fence|fence-before-access"""),
         kernel("atomic_war", g, "A shared atomic, then a load over its word.", """
             INITS 1
             atom.shared.add.u32 v, [mine], 1;
