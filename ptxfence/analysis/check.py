@@ -10,12 +10,14 @@ from ptxfence.analysis.effects import FenceKind, Knowledge, Proxy
 from ptxfence.analysis.effects import Flow as Control
 from ptxfence.analysis.events import Events
 from ptxfence.analysis.findings import Findings
-from ptxfence.analysis.flow import Flow, Hazard
+from ptxfence.analysis.flow import Flow
 from ptxfence.analysis.handoff import Handoffs
 from ptxfence.analysis.inline import Inlined, Routine
 from ptxfence.analysis.isa import lookup
 from ptxfence.analysis.isa_calls import call_parts, harmless
+from ptxfence.analysis.program import Program
 from ptxfence.analysis.report import Counts, Finding, KernelReport, Report, Severity, Verdict
+from ptxfence.analysis.transfer import Hazard
 from ptxfence.analysis.values import Values
 from ptxfence.grammar.function import Function
 from ptxfence.grammar.model import FunctionKind
@@ -121,7 +123,7 @@ class _Kernel:
         self._tick()
         conflicts = Conflicts(events)
         self._tick()
-        flow = Flow(events, conflicts, Handoffs(events), self._tick)
+        flow = Flow(Program(events, conflicts), Handoffs(events), self._tick)
         hazards: list[Hazard] = []
         flow.hazards(hazards.append)
         if hazards:

@@ -61,7 +61,7 @@ class Diagnosis:
                 event = step.event
                 if event is not None:
                     found.extend(_sight(event, fence, state) for fence in event.effect.fences)
-                self.flow.apply(step, state, None)
+                self.flow.transfer.apply(step, state, None)
         return [s for s in found if s.fence.kind in ATTEMPTS and not self._for_init(s.event)]
 
     def _for_init(self, event: Event) -> bool:

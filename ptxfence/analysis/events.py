@@ -68,6 +68,10 @@ class Events:
         self.by_block: dict[int, list[Event]] = {block: self._block_events(block) for block in cfg.order}
         self._bound_boxes()
 
+    def at(self, index: int) -> Event:
+        """The event of instruction `index`, which must have one."""
+        return next(e for e in self.by_block[self.cfg.block_of(index)] if e.index == index)
+
     def _bound_boxes(self) -> None:
         """Gives every tensor box the bound that the rest of the kernel puts on it."""
         from ptxfence.analysis.boxes import Boxes

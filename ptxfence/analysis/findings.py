@@ -9,7 +9,7 @@ from ptxfence.analysis.conditions import subset
 from ptxfence.analysis.diagnosis import Diagnosis, Sighting, rank
 from ptxfence.analysis.effects import Completion, Mode, Role, SyncKind
 from ptxfence.analysis.events import Touch
-from ptxfence.analysis.flow import Flow, Hazard
+from ptxfence.analysis.flow import Flow
 from ptxfence.analysis.overwrite import Overwrites
 from ptxfence.analysis.paths import Paths
 from ptxfence.analysis.pinned import pinned
@@ -17,6 +17,7 @@ from ptxfence.analysis.region import Region
 from ptxfence.analysis.regions import Overlap, overlap
 from ptxfence.analysis.report import Cause, Confidence, Finding, Severity
 from ptxfence.analysis.rules import NAMES
+from ptxfence.analysis.transfer import Hazard
 from ptxfence.analysis.universe import TID, one_thread, warp_range
 from ptxfence.analysis.witness import Route, Witness, describe, verb
 from ptxfence.grammar.module import PtxFile

@@ -8,7 +8,7 @@ there; a path that only threads of F take may rely on the bits of F.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ptxfence.analysis.conditions import ALL, Atom, ThreadSet, contradicts, disjoint, subset
@@ -96,9 +96,17 @@ def _warp_aligned(atom: Atom) -> bool:
 class Universe:
     """The thread sets of one kernel. `sets[0]` is everybody."""
 
-    def __init__(self, wanted: Iterable[ThreadSet]) -> None:
+    def __init__(self, wanted: Sequence[ThreadSet], operating: Sequence[ThreadSet] = ()) -> None:
+        """`wanted`: sets in which fences or waits run; `operating`: those that issue async operations.
+
+        The latter only tell predicated paths apart. What has been reported on the issuer's path counts as fenced
+        there, but for nobody else.
+        """
         found: dict[ThreadSet, None] = {ALL: None}
+        fencing = set[ThreadSet]((ALL,))
         for threads in wanted:
+            fencing.add(threads)
+        for threads in (*wanted, *operating):
             uniform = uniform_part(threads)
             if len(found) + 2 <= LIMIT:
                 found.setdefault(uniform)
@@ -108,7 +116,8 @@ class Universe:
         index = {threads: i for i, threads in enumerate(self.sets)}
         self.uniform_index = tuple(index[uniform_part(threads)] for threads in self.sets)
         self.resets: dict[int, tuple[int, ...]] = self._resets()
-        self._occupied = [occupied(threads) for threads in self.sets]
+        self._occupied = [threads in fencing and occupied(threads) for threads in self.sets]
+        self._fencing = [threads in fencing for threads in self.sets]
         # for each set G the sets that exist wherever G's uniform conditions hold
         uniform = [uniform_part(threads) for threads in self.sets]
         self._present = [[i for i, u in enumerate(uniform) if subset(g, u)] for g in uniform]
@@ -132,7 +141,7 @@ class Universe:
         key = (participants, warp)
         if key not in self._helpers:
             if warp:
-                useful = {i for i, f in enumerate(self.sets) if in_every_warp(f, participants)}
+                useful = {i for i, f in enumerate(self.sets) if self._fencing[i] and in_every_warp(f, participants)}
             else:
                 inside = varying(participants)
                 useful = {i for i, f in enumerate(self.sets) if self._occupied[i] and (not f or subset(f, inside))}

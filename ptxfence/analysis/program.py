@@ -1,0 +1,113 @@
+"""The events of a kernel made ready to run: guards as restrictions, thread sets as indices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ptxfence.analysis.conditions import ThreadSet
+from ptxfence.analysis.conflicts import Conflicts
+from ptxfence.analysis.effects import Completion, FenceKind, SyncKind
+from ptxfence.analysis.events import Event, Events
+from ptxfence.analysis.universe import Restriction, Universe, negate
+
+MAX_DEPTH = 16
+
+
+@dataclass(slots=True)
+class Step:
+    """One event (or a redefinition of predicates), ready to run."""
+
+    index: int
+    event: Event | None
+    inside: Restriction | None = None
+    outside: Restriction | None = None
+    guarded: bool = False
+    members: tuple[int, ...] = ()
+    cta: tuple[tuple[int, ...], ...] = ()
+    warp: tuple[tuple[int, ...], ...] = ()
+    redefines: tuple[int, ...] = ()
+    staled: int = 0
+
+
+class Program:
+    """Steps by block, restrictions by edge, for one kernel and one set of tracked accesses."""
+
+    def __init__(self, events: Events, conflicts: Conflicts) -> None:
+        self.events = events
+        self.conflicts = conflicts
+        self.cfg = events.cfg
+        self.threads = events.values.threads
+        self.universe = Universe(*self._thread_sets())
+        self._accessors = self._accessor_masks()
+        self.depth = self._group_depth()
+        self.steps: dict[int, list[Step]] = {b: self._steps(b) for b in self.cfg.order}
+        self._edges: dict[tuple[int, int], Restriction | None] = {}
+
+    def _thread_sets(self) -> tuple[list[ThreadSet], list[ThreadSet]]:
+        """Thread sets that fence or wait, and those that issue async operations."""
+        helping: list[ThreadSet] = []
+        operating: list[ThreadSet] = []
+        for event in (e for block in self.events.by_block.values() for e in block):
+            sync = event.effect.sync
+            if any(f.kind is FenceKind.ASYNC for f in event.effect.fences):
+                helping.insert(0, self.threads(event.index))
+            elif sync is not None and sync.kind is SyncKind.MBARRIER_WAIT:
+                helping.append(self.threads(event.index))
+            elif any(touch.number in self.conflicts.operations for touch in event.touches):
+                operating.append(self.threads(event.index))
+        return helping, operating
+
+    def _accessor_masks(self) -> tuple[tuple[int, ThreadSet], ...]:
+        masks: dict[ThreadSet, int] = {}
+        for number, touch in enumerate(self.conflicts.touches):
+            masks[touch.threads] = masks.get(touch.threads, 0) | 1 << number
+        return tuple((mask, threads) for threads, mask in masks.items() if threads)
+
+    def _group_depth(self) -> int:
+        pending = [
+            e.pending or 0
+            for block in self.events.by_block.values()
+            for e in block
+            if e.effect.group is not None and e.effect.group.completion is Completion.CP_ASYNC
+        ]
+        return min(max(pending, default=0), MAX_DEPTH) + 2
+
+    def _steps(self, block: int) -> list[Step]:
+        steps = [self._step(event) for event in self.events.by_block[block]]
+        bounds = self.cfg.blocks[block]
+        stale: dict[int, int] = {}
+        for mask, threads in self._accessors:
+            for definition in {d for atom in threads for d in atom.defs}:
+                stale[definition] = stale.get(definition, 0) | mask
+        for definition in self.universe.resets.keys() | stale.keys():
+            if bounds.start <= definition < bounds.end:
+                redefines = self.universe.resets.get(definition, ())
+                steps.append(Step(definition, None, redefines=redefines, staled=stale.get(definition, 0)))
+        steps.sort(key=lambda step: (step.index, step.event is not None))
+        return steps
+
+    def _step(self, event: Event) -> Step:
+        step = Step(event.index, event)
+        threads = self.threads(event.index)
+        if event.guard:
+            step.guarded = True
+            step.inside = self.universe.restriction(threads, event.guard, self._accessors)
+            around = (threads - event.guard) | negate(event.guard)
+            step.outside = self.universe.restriction(around, negate(event.guard), self._accessors)
+        elif self.cfg.instructions[event.index].guard:
+            step.guarded = True
+        step.members = self.universe.members(threads)
+        if event.effect.sync is not None:
+            step.cta = self.universe.helpers(threads, warp=False)
+            step.warp = self.universe.helpers(threads, warp=True)
+        return step
+
+    def edge(self, block: int, successor: int) -> Restriction | None:
+        """What taking a control-flow edge does to the facts."""
+        key = (block, successor)
+        if key not in self._edges:
+            learned = self.events.values.edge(block, successor)
+            last = self.cfg.blocks[block].end - 1
+            around = self.threads(last) - self.events.values.guard(last) if learned else learned
+            self._edges[key] = self.universe.restriction(around | learned, learned, self._accessors)
+        return self._edges[key]

@@ -1,0 +1,312 @@
+"""What each step does to the facts (the lattice is state.py's)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ptxfence.analysis.conflicts import Operation
+from ptxfence.analysis.effects import Access, Completion, Direction, Fence, FenceKind, GroupKind, Order, Space, SyncKind
+from ptxfence.analysis.events import Event
+from ptxfence.analysis.handoff import Handoffs
+from ptxfence.analysis.program import Program, Step
+from ptxfence.analysis.state import State
+from ptxfence.analysis.universe import Restriction
+
+NARROW = frozenset((Space.CTA,))
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """What a release hands over: unfenced own and published facts, peer facts, and what it knows of."""
+
+    own: int
+    pub: int
+    peer: int
+    known: int
+
+    @property
+    def covered(self) -> int:
+        return self.known & ~(self.own | self.pub | self.peer)
+
+
+@dataclass(frozen=True, slots=True)
+class Hazard:
+    """`accesses` (bits) reach `operation` unfenced; `unsynchronised` ones reach it with no synchronisation.
+
+    `far` are those of the former that only a peer CTA's threads made.
+    """
+
+    operation: Operation
+    accesses: int
+    unsynchronised: int
+    far: int
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Fences (by instruction) that a trial run leaves out, or takes as limited to `.shared::cta`."""
+
+    without: frozenset[int] = frozenset()
+    narrowed: frozenset[int] = frozenset()
+    before_loop: frozenset[tuple[int, int, int]] = frozenset()  # (fence, source block, target block)
+
+
+class Transfer:
+    """Runs steps; keeps the messages of releases."""
+
+    def __init__(self, program: Program, handoffs: Handoffs, changes: Changes) -> None:
+        self.program = program
+        self.conflicts = program.conflicts
+        self.universe = program.universe
+        self.handoffs = handoffs
+        self.changes = changes
+        self.messages: dict[int, Message] = {}
+
+    def apply(self, step: Step, state: State, report: Callable[[Hazard], None] | None) -> bool:
+        """Runs `step` on `state` in place; whether the message of a release changed."""
+        if step.event is None:
+            self._redefine(step, state)
+            return False
+        if not step.guarded:
+            return self._execute(step, step.event, state, report)
+        skipped = state.copy()
+        if step.outside is not None:
+            restrict(skipped, step.outside)
+        if step.inside is not None:
+            restrict(state, step.inside)
+        changed = self._execute(step, step.event, state, report)
+        state.join(skipped)
+        return changed
+
+    def _redefine(self, step: Step, state: State) -> None:
+        for i in step.redefines:
+            for facts in (state.own, state.warp, state.pub, state.peer):
+                facts[i] = facts[0]
+        state.stale |= step.staled & (state.own[0] | state.local)
+
+    def _execute(self, step: Step, event: Event, state: State, report: Callable[[Hazard], None] | None) -> bool:
+        changed = False
+        covered = 0
+        for touch in event.touches:
+            operation = self.conflicts.operations.get(touch.number)
+            if operation is not None:
+                covered |= self._operate(operation, state, report)
+        if covered:
+            for facts in (state.own, state.warp, state.pub, state.peer):
+                facts[:] = [bits & ~covered for bits in facts]
+        for touch in event.touches:
+            bits = self.conflicts.mask(touch)
+            if bits:
+                self._access(step, touch.access, bits, state)
+        if event.effect.fences and event.index not in self.changes.without:
+            for fence in event.effect.fences:
+                self.fence(event.index, fence, state)
+        if event.effect.group is not None:
+            self._group(step, event, state)
+        if event.effect.sync is not None:
+            changed = self._synchronise(step, event, state)
+        return changed
+
+    def _access(self, step: Step, access: Access, bits: int, state: State) -> None:
+        if access.completion is Completion.CP_ASYNC:
+            state.groups[0] |= bits
+            return
+        make(state, bits, step.members)
+
+    def _operate(self, operation: Operation, state: State, report: Callable[[Hazard], None] | None) -> int:
+        """Reports what reaches the operation; the facts that a fence for it would cover too."""
+        near = (state.own[0] | state.warp[0] | state.pub[0]) & operation.near
+        far = state.peer[0] & operation.far
+        hits = near | far
+        loose = state.local & operation.near & ~hits
+        if report is not None and (hits or loose):
+            report(Hazard(operation, hits, loose, far & ~near))
+        return hits | self.conflicts.closures[operation.touch.number] if hits else 0
+
+    def fence(self, index: int, fence: Fence, state: State) -> None:
+        """Clears what the fence covers."""
+        if fence.kind is not FenceKind.ASYNC or fence.direction is Direction.ACQUIRE:
+            return
+        covers = NARROW if index in self.changes.narrowed else fence.covers
+        cta, cluster = Space.CTA in covers, Space.CLUSTER in covers
+        if not (cta or cluster):
+            return
+        remote = self.conflicts.remote
+        near = -1 if cluster else ~remote
+        if fence.direction is Direction.RELEASE_READS:
+            keep = ~(near & self.conflicts.reads & ~self.conflicts.writes)
+            state.own[:] = [bits & keep for bits in state.own]
+            return
+        far = -1 if cluster else remote
+        for facts, cleared in ((state.own, near), (state.warp, near), (state.pub, near), (state.peer, far)):
+            facts[:] = [bits & ~cleared for bits in facts]
+
+    def _group(self, step: Step, event: Event, state: State) -> None:
+        group = event.effect.group
+        assert group is not None
+        if group.completion is not Completion.CP_ASYNC:
+            return
+        if group.kind is GroupKind.COMMIT:
+            top = len(state.groups) - 1
+            state.groups[top] |= state.groups[top - 1]
+            state.groups[1:top] = state.groups[0 : top - 1]
+            state.groups[0] = 0
+            return
+        first = 0 if group.kind is GroupKind.WAIT_ALL else (event.pending or 0) + 1
+        landed = 0
+        for k in range(min(first, len(state.groups)), len(state.groups)):
+            landed |= state.groups[k]
+            state.groups[k] = 0
+        make(state, landed, step.members)
+
+    def _synchronise(self, step: Step, event: Event, state: State) -> bool:
+        sync = event.effect.sync
+        assert sync is not None
+        kind = sync.kind
+        if kind is SyncKind.WARP:
+            self._publish_warp(step, state)
+        elif kind is SyncKind.BAR:
+            changed = self._send(step, event, state)
+            self._publish_cta(step, state)
+            self._receive(step, event, state)
+            return changed
+        elif kind is SyncKind.MBARRIER_WAIT:
+            if sync.order is not Order.RELAXED:
+                self._receive(step, event, state)
+        elif kind in (
+            SyncKind.BAR_ARRIVE,
+            SyncKind.MBARRIER_ARRIVE,
+            SyncKind.CP_ASYNC_ARRIVE,
+            SyncKind.TCGEN05_COMMIT,
+        ):
+            changed = sync.order is not Order.RELAXED and self._send(step, event, state)
+            state.local = state.unjoined = 0
+            return changed
+        elif kind is SyncKind.CLUSTER_ARRIVE and sync.order is not Order.RELAXED:
+            self._cluster_arrive(step, state)
+        elif kind is SyncKind.CLUSTER_WAIT and sync.order is not Order.RELAXED:
+            self._cluster_wait(step, state)
+        return False
+
+    def _publish_warp(self, step: Step, state: State) -> None:
+        merged = [state.own[self.universe.uniform_index[g]] | meet(state.warp, step.warp[g]) for g in step.members]
+        for g, bits in zip(step.members, merged, strict=True):
+            state.warp[g] = bits
+        state.own[:] = [0] * len(state.own)
+        state.unjoined = 0
+
+    def _publish_cta(self, step: Step, state: State) -> None:
+        merged = [self._combined(step, state, g) for g in step.members]
+        for g, bits in zip(step.members, merged, strict=True):
+            state.pub[g] = bits
+        state.own[:] = [0] * len(state.own)
+        state.warp[:] = [0] * len(state.warp)
+        state.local = state.unjoined = 0
+
+    def _combined(self, step: Step, state: State, g: int) -> int:
+        own = state.own[self.universe.uniform_index[g]]
+        return own | meet(state.warp, step.warp[g]) | meet(state.pub, step.cta[g])
+
+    def _send(self, step: Step, event: Event, state: State) -> bool:
+        """Leaves the message of a release; whether it differs from the last one."""
+        own = state.own[0] | meet(state.warp, step.warp[0])
+        sync = event.effect.sync
+        assert sync is not None
+        known = state.known
+        if sync.kind is SyncKind.CP_ASYNC_ARRIVE:
+            flying = 0
+            for bits in state.groups:
+                flying |= bits
+            own |= flying << 1
+            known |= flying << 1
+        message = Message(own, meet(state.pub, step.cta[0]), state.peer[0], known)
+        if self.messages.get(event.index) == message:
+            return False
+        old = self.messages.get(event.index)
+        if old is not None:
+            message = Message(
+                old.own | message.own, old.pub | message.pub, old.peer | message.peer, old.known & message.known
+            )
+        self.messages[event.index] = message
+        return message != old
+
+    def _receive(self, step: Step, event: Event, state: State) -> None:
+        waiter = self.handoffs.waiters.get(event.index)
+        if waiter is None:
+            return
+        own = pub = peer = covered = known = 0
+        for group in waiter.groups:
+            group_covered = group_known = -1
+            for release in group:
+                message = self.messages.get(release.index)
+                if message is None:
+                    continue
+                crosses = release.barrier is not None and release.barrier.peer
+                own |= message.own
+                pub |= 0 if release.index in waiter.near else message.pub
+                peer |= message.peer | (message.own | message.pub if crosses else 0)
+                group_covered &= message.covered
+                group_known &= message.known
+            covered |= group_covered if group_covered != -1 else 0
+            known |= group_known if group_known != -1 else 0
+        for g in step.members:
+            state.pub[g] = own | ((state.pub[g] | pub) & ~covered)
+            state.peer[g] = peer | state.peer[g]
+        state.known |= known
+
+    def _cluster_arrive(self, step: Step, state: State) -> None:
+        state.carry = self._combined(step, state, 0) | state.peer[0]
+        state.absorbed = state.own[0] | state.warp[0] | state.local
+
+    def _cluster_wait(self, step: Step, state: State) -> None:
+        carry, keep = state.carry, ~state.absorbed
+        for g in step.members:
+            state.pub[g] = carry | meet(state.pub, step.cta[g])
+            state.peer[g] |= carry
+        state.own[:] = [bits & keep for bits in state.own]
+        state.warp[:] = [bits & keep for bits in state.warp]
+        state.local &= keep
+        state.unjoined &= keep
+        state.carry = state.absorbed = 0
+
+
+def make(state: State, bits: int, members: tuple[int, ...]) -> None:
+    """The executing thread makes accesses `bits`, which are new, unpublished and not fenced."""
+    if not bits:
+        return
+    for i in members:
+        state.own[i] |= bits
+    state.known |= bits
+    state.local |= bits
+    state.unjoined |= bits
+    state.stale &= ~bits
+    state.absorbed &= ~bits
+
+
+def meet(facts: list[int], sets: tuple[int, ...]) -> int:
+    """The facts that hold for every thread set of `sets`."""
+    result = -1
+    for i in sets:
+        result &= facts[i]
+    return result if sets else facts[0]
+
+
+def restrict(state: State, by: Restriction) -> None:
+    """Keeps what is true on an edge (see universe.Restriction)."""
+    for facts in (state.own, state.warp, state.pub, state.peer):
+        for i in by.unreached:
+            facts[i] = 0
+        if len(by.inside) > 1:
+            bits = meet(facts, by.inside)
+            for i in by.inside:
+                facts[i] = bits
+    if by.own_drop:
+        keep = ~(by.own_drop & ~state.stale)
+        state.own[:] = [bits & keep for bits in state.own]
+        state.local &= keep
+        state.unjoined &= keep
+    if by.warp_drop:
+        keep = ~(by.warp_drop & ~state.stale)
+        state.warp[:] = [bits & keep for bits in state.warp]
+
