@@ -41,19 +41,19 @@ def run(arguments: argparse.Namespace) -> int:
     require_one(("diff_against", "baseline"), arguments)
     from ptxfence.triage.summary import exit_status
 
-    report = check(arguments)
+    report, gathered = check(arguments)
     if arguments.write_baseline is not None:
         from ptxfence.triage.baseline import dump
 
         _write(arguments.write_baseline, dump(report.results))
     _publish(report, arguments.format, arguments.output)
-    allow_empty = all(settings.allow_empty for settings in report.settings.values()) and bool(
-        report.settings or arguments.allow_empty
-    )
-    return exit_status(report.results, report.settings, allow_empty=allow_empty or arguments.shard is not None)
+    allowed = gathered.empty_allowed or arguments.shard is not None
+    if not report.summary.kernels and not report.summary.failed_files and not allowed:
+        print(f"ptxfence check: {gathered.complaint()}", file=sys.stderr)
+    return exit_status(report.results, report.settings, allow_empty=allowed)
 
 
-def check(arguments: argparse.Namespace) -> Run:
+def check(arguments: argparse.Namespace) -> tuple[Run, Gathered]:
     """Check the paths of a command line."""
     from ptxfence.cli.formats.run import Run
     from ptxfence.triage.settle import settle
@@ -70,7 +70,7 @@ def check(arguments: argparse.Namespace) -> Run:
         for settings in (gathered.settings[result.path],)
     )
     summary = summarise(results, time.perf_counter() - started, duplicates)
-    return Run(results, summary, gathered.settings, Path.cwd(), gathered.texts)
+    return Run(results, summary, gathered.settings, Path.cwd(), gathered.texts), gathered
 
 
 def _examine(

@@ -148,7 +148,9 @@ def _status(outcomes: list[Patched], gathered: Gathered, arguments: argparse.Nam
     from ptxfence.triage.summary import BROKEN, FINDINGS, exit_status
 
     results = _results(outcomes, gathered)
-    allowed = bool(arguments.allow_empty) or gathered.resolver.command_line.allow_empty
+    allowed = gathered.empty_allowed
+    if not any(result.kernels or result.failed for result in results) and not allowed:
+        print(f"ptxfence fix: {gathered.complaint()}", file=sys.stderr)
     status = exit_status(results, gathered.settings, allow_empty=allowed)
     if arguments.check and status != BROKEN and any(patched.changed for patched in outcomes):
         return FINDINGS

@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         allow_empty=None,
         **vars(arguments),
     )
-    report = check(defaults)
+    report, _ = check(defaults)
     text = render("html", report)
     if arguments.output is None:
         sys.stdout.write(text)
