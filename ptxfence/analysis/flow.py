@@ -13,7 +13,7 @@ import heapq
 from collections.abc import Callable
 
 from ptxfence.analysis.handoff import Handoffs
-from ptxfence.analysis.program import Program
+from ptxfence.analysis.program import Program, Step
 from ptxfence.analysis.state import State
 from ptxfence.analysis.transfer import Changes, Hazard, Transfer, restrict
 
@@ -82,7 +82,7 @@ class Flow:
     def _along(self, block: int, successor: int, state: State) -> State:
         """The facts on an edge."""
         restriction = self.program.edge(block, successor)
-        moved = [f for f, a, b in self.transfer.changes.before_loop if (a, b) == (block, successor)]
+        moved = [f for f, a, b in self.transfer.changes.moved if (a, b) == (block, successor)]
         if restriction is None and not moved:
             return state
         out = state.copy()
@@ -92,6 +92,10 @@ class Flow:
             for fence in self.events.at(index).effect.fences:
                 self.transfer.fence(index, fence, out)
         return out
+
+    def apply(self, step: Step, state: State) -> None:
+        """What `step` does to `state`, in place."""
+        self.transfer.apply(step, state, None)
 
     def hazards(self, report: Callable[[Hazard], None]) -> None:
         """Passes every hazard of the fixpoint to `report`, in program order."""

@@ -45,11 +45,17 @@ class Hazard:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Fences (by instruction) that a trial run leaves out, or takes as limited to `.shared::cta`."""
+    """What a trial run takes to be different from the text.
+
+    `without` are fences (by instruction) left out, `narrowed` those limited to `.shared::cta`, `moved` are
+    (fence, source block, target block): the fence runs on that edge as well. `open`: what is reported is not
+    taken as fenced from there on.
+    """
 
     without: frozenset[int] = frozenset()
     narrowed: frozenset[int] = frozenset()
-    before_loop: frozenset[tuple[int, int, int]] = frozenset()  # (fence, source block, target block)
+    moved: frozenset[tuple[int, int, int]] = frozenset()
+    open: bool = False
 
 
 class Transfer:
@@ -122,7 +128,9 @@ class Transfer:
         loose = state.local & operation.near & ~hits
         if report is not None and (hits or loose):
             report(Hazard(operation, hits, loose, far & ~near))
-        return hits | self.conflicts.closures[operation.touch.number] if hits else 0
+        if not hits or self.changes.open:
+            return 0
+        return hits | self.conflicts.closures[operation.touch.number]
 
     def fence(self, index: int, fence: Fence, state: State) -> None:
         """Clears what the fence covers."""

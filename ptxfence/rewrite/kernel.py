@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from ptxfence.analysis.cfg import Cfg
-from ptxfence.analysis.conflicts import Conflicts, Operation
-from ptxfence.analysis.events import Events
+from ptxfence.analysis.conflicts import Conflicts
+from ptxfence.analysis.events import Event, Events
 from ptxfence.analysis.findings import Findings
-from ptxfence.analysis.flow import Flow, Hazard, Step
+from ptxfence.analysis.flow import Flow
 from ptxfence.analysis.handoff import Handoffs
+from ptxfence.analysis.program import Program, Step
+from ptxfence.analysis.program import Program, Step
 from ptxfence.analysis.report import Finding
 from ptxfence.analysis.state import State
+from ptxfence.analysis.transfer import Changes, Hazard
+from ptxfence.analysis.transfer import Hazard, Transfer
 from ptxfence.analysis.values import Values
 from ptxfence.grammar import Function, Module, PtxFile
 from ptxfence.rewrite.edits import insertion_after, insertion_point
-
-
-class OpenFlow(Flow):
-    """The flow that reports every pair: a reported access stays unfenced behind the operation.
-
-    The analysis takes what it has reported as fenced from there on, so that one cause is one finding. A patch must
-    cover the later operations too, and know of them when it chooses the place.
-    """
-
-    def _closure(self, operation: Operation, hits: int) -> int:
-        return 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +51,11 @@ class Level:
 
 
 class Kernel:
-    """Builds the analysis of `function` anew; nothing is shared with the report that asked for the patch."""
+    """Builds the analysis of `function` anew; nothing is shared with the report that asked for the patch.
+
+    The flow is open: a reported access stays unfenced behind the operation. The analysis takes what it has
+    reported as fenced from there on, so that one cause is one finding; a patch must cover the later operations too.
+    """
 
     def __init__(self, file: PtxFile, module: Module, function: Function) -> None:
         self.file = file
@@ -67,7 +64,7 @@ class Kernel:
         self.cfg = Cfg(function)
         self.events = Events(module, function, self.cfg, Values(function, self.cfg, module))
         self.conflicts = Conflicts(self.events)
-        self.flow = OpenFlow(self.events, self.conflicts, Handoffs(self.events))
+        self.flow = OpenFlow(Program(self.events, self.conflicts), Handoffs(self.events))
         self.levels: dict[Spot, Level] = {}
         for block in self.flow.inputs:
             self._read(block)
@@ -76,11 +73,20 @@ class Kernel:
         state = self.flow.inputs[block].copy()
         self.levels[Spot(block, 0)] = _level(state)
         for number, step in enumerate(self.steps(block), 1):
-            self.flow.apply(step, state, None)
+            self.flow.transfer.apply(step, state, None)
             self.levels[Spot(block, number)] = _level(state)
 
     def steps(self, block: int) -> list[Step]:
         return self.flow.steps[block]
+
+    def handed_over(self, wait: int) -> Iterator[tuple[Event, int]]:
+        """Releases that wait `wait` may acquire, with the unfenced accesses (bits) that each brings."""
+        waiter = self.flow.handoffs.waiters.get(wait)
+        for release in (r for group in waiter.groups for r in group) if waiter else ():
+            message = self.flow.transfer.messages.get(release.index)
+            if message is not None:
+                published = 0 if waiter is not None and release.index in waiter.near else message.pub
+                yield release, message.own | published | message.peer
 
     @cached_property
     def findings(self) -> tuple[tuple[Hazard, Finding], ...]:
