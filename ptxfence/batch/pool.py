@@ -1,4 +1,4 @@
-"""Runs many tasks in their order: equal bytes once, over processes, through the cache.
+"""Runs many tasks in their order: equal bytes once, over processes where there are several, through the cache.
 
 At most a window of tasks is held at a time. A worker process that dies takes one file with it, not the run.
 """
@@ -8,23 +8,24 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator
-from concurrent.futures import CancelledError, Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ptxfence.batch.examine import Options, Task, adopt, examine
-from ptxfence.triage.result import FileResult, failure
+from ptxfence.triage.result import FileResult
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from ptxfence.batch.cache import ResultCache
+    from ptxfence.batch.workers import Workers
 
 _WINDOW = 8  # tasks in flight for each process
 
 
 @dataclass(slots=True)
 class _Slot:
-    """The work on one text, shared by all files that hold it; one of `future` and `result` is set."""
+    """The work on one text, shared by all files that hold it."""
 
     task: Task
     future: Future[FileResult] | None = None
@@ -39,7 +40,7 @@ class Runner:
     cache: ResultCache | None = None
     duplicates: int = 0
     _slots: dict[tuple[str, Options], _Slot] = field(default_factory=dict[tuple[str, Options], _Slot])
-    _pool: ProcessPoolExecutor | None = None
+    _workers: Workers | None = None
 
     def run(self, tasks: Iterable[Task]) -> Iterator[FileResult]:
         """The results of the tasks, in their order."""
@@ -53,7 +54,9 @@ class Runner:
             while window:
                 yield self._finish(*window.popleft())
         finally:
-            self._close()
+            if self._workers is not None:
+                self._workers.close()
+                self._workers = None
 
     def _slot(self, task: Task) -> _Slot:
         key = (task.sha256, task.options)
@@ -64,53 +67,25 @@ class Runner:
         slot = _Slot(task)
         slot.result = self.cache.get(task) if self.cache is not None else None
         if slot.result is None and self.jobs > 1:
-            slot.future = self._submit(task)
+            slot.future = self._pool().submit(task)
         self._slots[key] = slot
         return slot
 
     def _finish(self, task: Task, slot: _Slot) -> FileResult:
         if slot.result is None:
-            slot.result = self._wait(slot)
+            future, slot.future = slot.future, None
+            slot.result = examine(slot.task) if future is None else self._pool().wait(slot.task, future)
             if self.cache is not None:
                 self.cache.put(slot.task, slot.result)
-            slot.task = replace(slot.task, text="")  # the text is not needed again
+        slot.task = replace(slot.task, text="")  # the text is not needed again
         return adopt(slot.result, task)
 
-    def _wait(self, slot: _Slot) -> FileResult:
-        if slot.future is None:
-            return examine(slot.task)
-        try:
-            return slot.future.result()
-        except (BrokenProcessPool, CancelledError):
-            self._close()
-            return _alone(slot.task)
-        finally:
-            slot.future = None
+    def _pool(self) -> Workers:
+        if self._workers is None:
+            from ptxfence.batch.workers import Workers
 
-    def _submit(self, task: Task) -> Future[FileResult]:
-        if self._pool is None:
-            self._pool = ProcessPoolExecutor(self.jobs)
-        try:
-            return self._pool.submit(examine, task)
-        except BrokenProcessPool:
-            self._close()
-            self._pool = ProcessPoolExecutor(self.jobs)
-            return self._pool.submit(examine, task)
-
-    def _close(self) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            self._pool = None
-
-
-def _alone(task: Task) -> FileResult:
-    """Check a text in a process of its own, after a process that had it or a neighbour of it died."""
-    with ProcessPoolExecutor(1) as pool:
-        try:
-            return pool.submit(examine, task).result()
-        except BrokenProcessPool:
-            message = "the process that checked this file died (killed, or out of memory)"
-            return failure(task.path, task.sha256, "internal", message)
+            self._workers = Workers(self.jobs)
+        return self._workers
 
 
 def available_cores() -> int:
