@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from ptxfence.analysis.advice import advise
 from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.conflicts import Conflicts
 from ptxfence.analysis.effects import FenceKind, Knowledge, Proxy
@@ -15,10 +16,12 @@ from ptxfence.analysis.handoff import Handoffs
 from ptxfence.analysis.inline import Inlined, Routine
 from ptxfence.analysis.isa import lookup
 from ptxfence.analysis.isa_calls import call_parts, harmless
+from ptxfence.analysis.paths import Paths
 from ptxfence.analysis.program import Program
 from ptxfence.analysis.report import Counts, Finding, KernelReport, Report, Severity, Verdict
 from ptxfence.analysis.transfer import Hazard
 from ptxfence.analysis.values import Values
+from ptxfence.analysis.witness import Witness
 from ptxfence.grammar.function import Function
 from ptxfence.grammar.model import FunctionKind
 from ptxfence.grammar.module import Module, PtxFile
@@ -114,7 +117,7 @@ class _Kernel:
     def _analyse(self) -> None:
         self.counts = self._count()
         suspicious = self._unknowns()
-        if not (self.counts.asynchronous or suspicious):
+        if not (self.counts.asynchronous or self.counts.fences or suspicious):
             return
         cfg = Cfg(self.function)
         values = Values(self.function, cfg, self.module)
@@ -129,6 +132,8 @@ class _Kernel:
         if hazards:
             self._report(flow, hazards)
         self._undecided(cfg)
+        if not self.reasons and self._verdict() is Verdict.PROVEN and self.counts.fences:
+            self.findings.extend(advise(flow, Witness(self.file, flow, Paths(cfg, flow.handoffs))))
 
     def _report(self, flow: Flow, hazards: list[Hazard]) -> None:
         builder = Findings(self.file, flow)

@@ -1,0 +1,144 @@
+"""Fences that a proven kernel does not need as they are: redundant, wider than needed, inside a loop for nothing.
+
+Each answer is a proof by trial: the flow runs again with the fence left out (narrowed, moved in front of the loop),
+and the kernel must come out as clean as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ptxfence.analysis.cfg import Loop
+from ptxfence.analysis.effects import Direction, Fence, FenceKind, Proxy, Space, SyncKind
+from ptxfence.analysis.events import Event
+from ptxfence.analysis.flow import Flow
+from ptxfence.analysis.isa import lookup
+from ptxfence.analysis.transfer import Changes, Hazard
+
+MOST_FENCES = 48
+"""Kernels with more fences get no notes from `check`: each costs up to three runs of the flow."""
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a fence is for. `needed` are accesses (bits) that would be unfenced without it; `global_memory`: it may
+    serve accesses to global memory, which no proof here speaks about."""
+
+    event: Event
+    fence: Fence
+    needed: int
+    redundant: bool
+    over_wide: bool
+    hoistable: bool
+    global_memory: bool
+    issuer_side: bool
+
+
+class Redundancy:
+    """Answers for the fences of one kernel whose flow is `flow`."""
+
+    def __init__(self, flow: Flow) -> None:
+        self.flow = flow
+        self.baseline = verdicts(flow)
+        self._dropped: set[int] = set()
+
+    def fences(self) -> list[tuple[Event, Fence]]:
+        """The kernel's generic-async proxy fences in text order."""
+        found = [
+            (event, fence)
+            for block in self.flow.events.by_block.values()
+            for event in block
+            for fence in event.effect.fences
+            if fence.kind is FenceKind.ASYNC
+        ]
+        return sorted(found, key=lambda pair: pair[0].index)
+
+    def uses(self) -> Iterator[Use]:
+        """Every fence with its use, last one first: of two equal fences the later one is redundant."""
+        for event, fence in reversed(self.fences()):
+            yield self._use(event, fence)
+
+    def _use(self, event: Event, fence: Fence) -> Use:
+        index = event.index
+        global_memory = Space.GLOBAL in fence.covers and self._serves_global(event)
+        without = verdicts(self.flow.trial(Changes(without=frozenset((*self._dropped, index)))))
+        needed = 0
+        for number, bits in without.items():
+            needed |= bits & ~self.baseline.get(number, 0)
+        redundant = not needed and not global_memory
+        if redundant:
+            self._dropped.add(index)
+        return Use(
+            event=event,
+            fence=fence,
+            needed=needed,
+            redundant=redundant,
+            over_wide=not redundant and not global_memory and self._over_wide(index, fence),
+            hoistable=not redundant and self._hoistable(index),
+            global_memory=global_memory,
+            issuer_side=bool(needed) and self._issuer_side(event, needed),
+        )
+
+    def _same(self, changes: Changes) -> bool:
+        return all(not bits & ~self.baseline.get(n, 0) for n, bits in verdicts(self.flow.trial(changes)).items())
+
+    def _over_wide(self, index: int, fence: Fence) -> bool:
+        if Space.CLUSTER not in fence.covers or fence.direction is not Direction.BOTH:
+            return False
+        return self._same(Changes(without=frozenset(self._dropped), narrowed=frozenset((index,))))
+
+    def _hoistable(self, index: int) -> bool:
+        cfg = self.flow.cfg
+        numbers = cfg.loops_of.get(cfg.block_of(index), ())
+        if not numbers or self._waits_inside(cfg.loops[numbers[-1]]):
+            return False
+        loop = cfg.loops[numbers[-1]]
+        moved = frozenset((index, p, loop.header) for p in cfg.preds[loop.header] if p not in loop.blocks)
+        return self._same(Changes(without=frozenset((*self._dropped, index)), moved=moved))
+
+    def _waits_inside(self, loop: Loop) -> bool:
+        """Whether the loop receives from other roles: what it polls for is never outside."""
+        for block in loop.blocks:
+            for event in self.flow.events.by_block.get(block, ()):
+                sync = event.effect.sync
+                waits = sync is not None and sync.kind is SyncKind.MBARRIER_WAIT
+                if waits and event.index in self.flow.handoffs.waiters:
+                    return True
+        return False
+
+    def _issuer_side(self, event: Event, needed: int) -> bool:
+        """Whether the fence covers only what others had handed over before (behind the synchronisation)."""
+        block = self.flow.cfg.block_of(event.index)
+        state = self.flow.inputs[block].copy()
+        for step in self.flow.steps[block]:
+            if step.index == event.index:
+                break
+            self.flow.apply(step, state)
+        return not (state.own[0] | state.warp[0]) & needed
+
+    def _serves_global(self, event: Event) -> bool:
+        """Whether generic and async accesses to global memory may stand on the two sides of the fence."""
+        kinds = [lookup(i.opcode) for i in self.flow.cfg.instructions]
+        if any(k.sync is not None and k.sync.kind in (SyncKind.GRID_LAUNCH, SyncKind.GRID_WAIT) for k in kinds):
+            return True
+        for what in kinds:
+            for access in what.accesses:
+                if access.space is Space.GLOBAL and access.proxy in (Proxy.GENERIC, Proxy.ASYNC):
+                    return True
+                if access.space is Space.TENSOR or (access.space is Space.ANY and access.proxy is Proxy.GENERIC):
+                    return True
+        return False
+
+
+def verdicts(flow: Flow) -> dict[int, int]:
+    """For each async touch the accesses that reach it unfenced."""
+    found: dict[int, int] = {}
+
+    def note(hazard: Hazard) -> None:
+        number = hazard.operation.touch.number
+        if hazard.accesses:
+            found[number] = found.get(number, 0) | hazard.accesses
+
+    flow.hazards(note)
+    return found
