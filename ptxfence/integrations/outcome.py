@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -123,19 +124,25 @@ def examine(text: str, filename: str, mode: Mode, seconds: float) -> Outcome:
 def _outcome(text: str, report: Report, settings: Settings, edits: int, after: Report | None) -> Outcome:
     from ptxfence.analysis.report import Severity, Verdict
 
-    left = None if after is None else {finding.id for finding in after.findings}
+    left = Counter(map(_likeness, after.findings if after is not None else report.findings))
     notices: list[Notice] = []
     failing: list[Notice] = []
     for finding in report.findings:
         if finding.suppressed is not None or finding.severity is Severity.OFF:
             continue
-        notice = _notice(finding, repaired=left is not None and finding.id not in left)
+        left[_likeness(finding)] -= 1
+        notice = _notice(finding, repaired=left[_likeness(finding)] < 0)
         notices.append(notice)
         if settings.fail_on is not None and finding.severity >= settings.fail_on:
             failing.append(notice)
     undecided = tuple(kernel.name for kernel in report.kernels if kernel.verdict is Verdict.UNDECIDED)
     kernels = tuple(kernel.name for kernel in report.kernels)
     return Outcome(text, edits, kernels, undecided, tuple(notices), tuple(failing))
+
+
+def _likeness(finding: Finding) -> tuple[str, str, str]:
+    """What a finding of the patched text has in common with one of the original; lines and ids differ."""
+    return finding.rule, finding.kernel, (finding.second or finding.first).text
 
 
 def _notice(finding: Finding, repaired: bool) -> Notice:

@@ -1,0 +1,153 @@
+"""`ptxfence run`: the program keeps its own status, output and signals, and every process is watched."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.integrations.helpers import (
+    BUGGY,
+    FENCE,
+    HERE,
+    REPOSITORY,
+    environment,
+    fake_ptxas,
+    read_report,
+    run,
+    script,
+    watched,
+)
+
+PYTHON = sys.executable
+
+
+def test_status_and_output_are_the_program_s_own():
+    program = "import sys; print('out'); print('err', file=sys.stderr); sys.exit(7)"
+    result = watched([PYTHON, "-c", program], environment(), "--quiet")
+    assert (result.returncode, result.stdout, result.stderr) == (7, "out\n", "err\n")
+
+
+def test_the_summary_goes_to_standard_error():
+    result = watched([PYTHON, "-c", "print('out')"], environment())
+    assert (result.returncode, result.stdout) == (0, "out\n")
+    assert result.stderr.startswith("ptxfence: 0 kernels")
+
+
+def test_a_signal_that_ends_the_program_shows_in_the_status():
+    result = watched([PYTHON, "-c", "import os; os.kill(os.getpid(), 9)"], environment(), "--quiet")
+    assert result.returncode == 128 + 9
+
+
+def test_signals_are_passed_on():
+    program = "import signal, sys, time; signal.signal(15, lambda *_: sys.exit(5)); print('ready', flush=True); "
+    command = [PYTHON, "-m", "ptxfence", "run", "--quiet", "--", PYTHON, "-c", program + "time.sleep(30)"]
+    with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 5
+
+
+def test_a_program_that_does_not_exist(tmp_path: Path):
+    result = watched([str(tmp_path / "nothing")], environment())
+    assert result.returncode == 2
+    assert "No such file" in result.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["--check", "--fix", "--", "true"]])
+def test_usage_errors(words: list[str]):
+    assert run([PYTHON, "-m", "ptxfence", "run", *words], environment()).returncode == 2
+
+
+def test_native_programs_get_our_ptxas_in_every_process(tmp_path: Path):
+    (tmp_path / "bin").mkdir()
+    fake_ptxas(tmp_path / "bin").rename(tmp_path / "bin" / "ptxas")
+    program = script(
+        tmp_path / "build", f"#!/bin/sh\ncd {tmp_path}\n(ptxas {BUGGY} -o a) && sh -c 'ptxas {BUGGY} -o b'\n"
+    )
+    env = environment("fenced", PATH=f"{tmp_path / 'bin'}:{os.environ['PATH']}")
+    report = tmp_path / "report.json"
+    for mode, present in (("--fix", True), ("--check", False)):
+        result = watched([str(program)], env, mode, report=report)
+        assert result.returncode == 0, result.stderr
+        for name in ("a", "b"):
+            assert (FENCE in (tmp_path / name).read_text()) is present
+        summary = read_report(report)["summary"]
+        assert (summary["kernels"], summary["patched"], summary["errors"]) == (1, int(present), 1)
+        assert summary["processes"] == 2
+    assert "1 kernel, 1 error" in result.stderr
+
+
+def test_nothing_of_ours_is_imported_before_it_is_needed(tmp_path: Path):
+    program = "import sys; print(sorted(m for m in sys.modules if m.startswith(('ptxfence', 'lark', 'networkx'))))"
+    result = watched([PYTHON, "-c", program], environment(), "--quiet", "--fix")
+    assert result.stdout.strip() == "['ptxfence', 'ptxfence.errors', 'ptxfence.integrations', " + (
+        "'ptxfence.integrations.activate']"
+    )
+
+
+def test_the_program_s_own_sitecustomize_still_runs(tmp_path: Path):
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.marker = 'its own'\n")
+    program = "import sys; print(sys.marker, sys.modules['sitecustomize'].__file__)"
+    result = watched([PYTHON, "-c", program], environment(PYTHONPATH=str(tmp_path)), "--quiet")
+    assert result.stdout.split() == ["its", "own", str(tmp_path / "sitecustomize.py")]
+
+
+def test_another_interpreter_finds_what_we_need_and_nothing_else_of_ours():
+    """The interpreter behind the virtual environment has neither ptxfence nor anything else of it."""
+    program = "import ptxfence.integrations.outcome, lark\ntry: import hypothesis\nexcept ImportError: print('apart')"
+    python = os.path.realpath(sys.executable)
+    result = watched([python, "-S", "-c", "import site; site.main()\n" + program], _bare(), "--quiet")
+    assert (result.returncode, result.stdout) == (0, "apart\n"), result.stderr
+
+
+def _bare() -> dict[str, str]:
+    """An environment in which only the command line itself can find ptxfence."""
+    return {name: value for name, value in environment().items() if name != "PYTHONPATH"}
+
+
+def test_a_program_that_clears_its_environment_is_left_alone():
+    result = watched(["/usr/bin/env", "-i", PYTHON, "-c", "print('fine')"], environment(), "--quiet")
+    assert (result.returncode, result.stdout, result.stderr) == (0, "fine\n", "")
+
+
+def test_the_pth_line_costs_less_than_a_millisecond():
+    line = (REPOSITORY / "ptxfence" / "integrations" / "ptxfence.pth").read_text()
+    assert line.startswith("import ")
+    assert line.count("\n") == 1
+    program = (
+        "import os, sys, time; os.environ.pop('PTXFENCE', None); line = open(sys.argv[1]).read(); "
+        "start = time.perf_counter(); exec(line); print(time.perf_counter() - start); "
+        "print([m for m in sys.modules if 'ptxfence' in m])"
+    )
+    path = HERE.parent.parent / "ptxfence" / "integrations" / "ptxfence.pth"
+    seconds, modules = run([PYTHON, "-c", program, str(path)], environment()).stdout.split()
+    assert float(seconds) < 0.001
+    assert modules == "[]"
+
+
+def test_the_pth_line_activates(tmp_path: Path):
+    (tmp_path / "triton").mkdir()
+    (tmp_path / "triton" / "__init__.py").touch()
+    (tmp_path / "triton" / "knobs.py").write_text("class _Knobs: pass\nruntime = compilation = _Knobs()\n")
+    line = (REPOSITORY / "ptxfence" / "integrations" / "ptxfence.pth").read_text()
+    result = run([PYTHON, "-c", line + "\nimport triton"], environment(PTXFENCE="fix", PYTHONPATH=str(tmp_path)))
+    assert result.returncode == 0
+    assert result.stderr.strip() == (
+        "ptxfence: Triton is not watched: this Triton has no stages inspection hook; ptxfence-ptxas works with it"
+    )
+
+
+def test_starting_costs_little():
+    start = time.perf_counter()
+    run([PYTHON, "-c", "pass"], environment())
+    plain = time.perf_counter() - start
+    start = time.perf_counter()
+    watched([PYTHON, "-c", "pass"], environment(), "--quiet")
+    assert time.perf_counter() - start - plain < 2
