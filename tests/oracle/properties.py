@@ -1,0 +1,168 @@
+"""What must hold between the oracle and the tool on any kernel; each check returns its disagreements as texts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import ptxfence
+from ptxfence.analysis.report import Confidence, Finding, Report
+from tests.oracle.kernels import ORACLE_WARP, Kernel
+from tests.oracle.run import Hazard, Observations, run
+
+MISSING = frozenset({"PF101", "PF102", "PF103", "PF104", "PF111"})  # rules that ask for a generic/async fence
+TRIPS = (2, 0, 1, 3)  # values of the parameter that drives loops and branches
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """`what` is the property: soundness, race, inflight, certain, fixed, ..."""
+
+    what: str
+    text: str
+
+
+def observe(text: str, seed: int, schedules: int = 2, trips: Iterable[int] = TRIPS) -> Observations:
+    """The oracle's hazards over several trip counts."""
+    if not re.search(r"[ ,(]n[,;)]", text.replace("ld.param.u32 n,", "")):
+        trips = (2,)
+    hazards: set[Hazard] = set()
+    deadlocks: list[str] = []
+    executed: set[int] = set()
+    for trip in trips:
+        seen = run(text, warp=ORACLE_WARP, schedules=schedules, seed=seed, params={"2": trip})
+        hazards |= seen.hazards
+        deadlocks += seen.deadlocks
+        executed |= seen.executed
+    return Observations(frozenset(hazards), tuple(deadlocks), frozenset(executed), schedules)
+
+
+def family(rule: str) -> str:
+    return "missing" if rule in MISSING else rule
+
+
+def _lines(finding: Finding) -> set[int]:
+    return {finding.first.line, *(other.line for other in finding.others)}
+
+
+def _told(hazard: Hazard, report: Report) -> bool:
+    """Whether a finding names this pair, or the first access with an operation that comes before this one."""
+    kind = family(hazard.rule)
+    for finding in report.findings:
+        if family(finding.rule) != kind or finding.second is None:
+            continue
+        if hazard.first in _lines(finding):
+            return True
+    return False
+
+
+def soundness(seen: Observations, report: Report) -> list[Disagreement]:
+    """(a) What the oracle catches, check reports; an undecided kernel may miss it."""
+    if report.verdict.value == "undecided":
+        return []
+    found: list[Disagreement] = []
+    turned = {(h.second, h.first) for h in seen.hazards if h.kind != "INFLIGHT"}
+    for hazard in sorted(seen.hazards, key=lambda h: (h.first, h.second, h.kind, h.unsynchronised)):
+        if not hazard.rule or _told(hazard, report):
+            continue
+        if hazard.kind == "INFLIGHT":
+            if not hazard.unsynchronised or (hazard.first, hazard.second) not in turned:
+                found.append(Disagreement("inflight", f"missed {hazard}"))
+        else:
+            found.append(Disagreement("race" if hazard.unsynchronised else "soundness", f"missed {hazard}"))
+    return found
+
+
+def certainty(seen: Observations, report: Report, confidence: Confidence = Confidence.CERTAIN) -> list[Disagreement]:
+    """(b) What check reports with this confidence, some schedule exhibits."""
+    pairs = {(h.first, h.second, family(h.rule)) for h in seen.hazards}
+    found: list[Disagreement] = []
+    for finding in report.findings:
+        second = finding.second
+        if not finding.rule.startswith("PF1") or second is None or finding.confidence is not confidence:
+            continue
+        kind = family(finding.rule)
+        if any((first, second.line, kind) in pairs for first in _lines(finding)):
+            continue
+        cause = finding.cause.value if finding.cause is not None else ""
+        text = f"{finding.rule} {cause} of lines {sorted(_lines(finding))} and {second.line} never happens"
+        found.append(Disagreement(confidence.value, text))
+    return found
+
+
+def fixed(kernel: Kernel, seed: int) -> list[Disagreement]:
+    """(c) After fix the oracle finds nothing that a fence can repair."""
+    patched = ptxfence.fix(kernel.text(32)).text
+    small = _transplant(kernel, patched)
+    left = [h for h in observe(small, seed).hazards if family(h.rule) == "missing" and not h.unsynchronised]
+    return [Disagreement("fixed", f"left after fix: {hazard}") for hazard in left]
+
+
+def _transplant(kernel: Kernel, patched: str) -> str:
+    """The inserted lines of a patch, put at the same places of the small-warp text."""
+    small = kernel.oracle_text.splitlines()
+    original = kernel.text(32).splitlines()
+    result: list[str] = []
+    at = 0
+    for line in patched.splitlines():
+        if at < len(original) and line == original[at]:
+            result.append(small[at])
+            at += 1
+        else:
+            result.append(line)
+    if at != len(original):
+        raise ValueError("the patch does not only add lines")
+    return "\n".join(result) + "\n"
+
+
+def _shape(report: Report) -> tuple[str, tuple[tuple[str, str, str], ...]]:
+    findings = sorted((f.rule, f.severity.name, f.cause.value if f.cause else "") for f in report.findings)
+    return report.verdict.value, tuple(findings)
+
+
+def unchanged(kernel: Kernel) -> list[Disagreement]:
+    """(d) Names, line endings and irrelevant instructions do not matter."""
+    text = kernel.text(32)
+    base = _shape(ptxfence.check(text))
+    variants = {
+        "renamed": re.sub(r"\b(acc|mine|ph\d|[isx]\d+|p\d+|v\d)\b(?!<)", r"\1_x", _declared(text)),
+        "crlf": text.replace("\n", "\r\n"),
+        "padded": re.sub(r"(\tbar\.sync 0;\n)", r"\1\tadd.u32 pad, pad, 1;\n", text).replace(
+            ".reg .b64 out,", ".reg .b32 pad;\n\t.reg .b64 out,"),
+    }  # fmt: skip
+    found: list[Disagreement] = []
+    for name, variant in variants.items():
+        shape = _shape(ptxfence.check(variant))
+        if shape != base:
+            found.append(Disagreement("unchanged", f"{name}: {shape}, not {base}"))
+    return found
+
+
+def _declared(text: str) -> str:
+    """Ranges spelled out, so that every register can be renamed by its own name."""
+
+    def spell(match: re.Match[str]) -> str:
+        return ", ".join(f"{match[1]}{i}" for i in range(int(match[2])))
+
+    return re.sub(r"\b(\w+)<(\d+)>", spell, text)
+
+
+def monotone(kernel: Kernel, index: int) -> list[Disagreement]:
+    """(e) A fence more, before body line `index`, adds no pair."""
+    more = kernel.with_line(index, "fence.proxy.async;")
+    first_line = kernel.text(32)[: kernel.text(32).index("mov.u32 acc, 0;")].count("\n") + 2
+    place = first_line + index
+    before, after = _pairs(ptxfence.check(kernel.text(32))), _pairs(ptxfence.check(more.text(32)))
+    back = {tuple(n - (n > place) for n in pair[:2]) for pair in after}
+    extra = back - {pair[:2] for pair in before}
+    return [Disagreement("monotone", f"fence at line {place} adds {sorted(extra)}")] if extra else []
+
+
+def _pairs(report: Report) -> set[tuple[int, int]]:
+    return {
+        (first, f.second.line)
+        for f in report.findings
+        if family(f.rule) == "missing" and f.second is not None
+        for first in _lines(f)
+    }
