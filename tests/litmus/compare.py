@@ -53,7 +53,7 @@ def observe(
 
 def essential(hazards: Iterable[Hazard]) -> set[Hazard]:
     """Hazards that a rule names; of a race seen in both orders the one with the async operation second."""
-    named = {h for h in hazards if h.rule}
+    named = {h for h in hazards if h.rule and not h.stale}
     turned = {(h.second, h.first) for h in named if h.kind != "INFLIGHT"}
     return {h for h in named if not (h.kind == "INFLIGHT" and h.unsynchronised and (h.first, h.second) in turned)}
 

@@ -34,7 +34,8 @@ The model, in prose (section numbers are those of the PTX ISA 9.1)
    generic or async, reuses bytes in flight. `complete_tx` deposits the operation's own accesses, not what its issuer
    knows (8.9.1.1).
 
-6. An async write replaces the bytes: older generic accesses of them have been judged and are dropped.
+6. An async write replaces the bytes: older generic accesses of them have been judged and are dropped, or, if they
+   were in hazard with it, kept as stale.
 
 7. mbarrier objects are not data. Using one without knowing its `init` is a finding of its own; `inval` makes the bytes
    data again, last written by that instruction.

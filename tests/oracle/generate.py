@@ -47,6 +47,7 @@ class Writer:
     functions: dict[str, str] = field(default_factory=dict[str, str])
     numbers: int = 0
     predicates: int = 0
+    flags: int = 0
 
     def put(self, *lines: str) -> None:
         self.lines.extend(lines)
@@ -62,6 +63,11 @@ class Writer:
     def chance(self, probability: float) -> bool:
         return self.rng.random() < probability
 
+    def flag(self) -> None:
+        """v3 = a bit of the flags that nothing else uses, so that every combination of branches is feasible."""
+        self.put(f"and.b32 v3, flags, {1 << self.flags};")
+        self.flags += 1
+
     def fence(self, guard: str | None = None) -> None:
         form = self.rng.choices([f for f, _ in FENCES], [w for _, w in FENCES])[0]
         if guard is None:
@@ -69,7 +75,9 @@ class Writer:
         if self.features.calls and not guard and self.chance(0.1):
             name = "fenced" if self.chance(0.7) else "perhaps"
             self.functions[name] = _FUNCTIONS[name]
-            self.put("call fenced;" if name == "fenced" else "call perhaps, (n);")
+            if name == "perhaps":
+                self.flag()
+            self.put("call fenced;" if name == "fenced" else "call perhaps, (v3);")
             return
         self.put(guard + form)
 
@@ -126,10 +134,10 @@ class Phases:
 
     def loop(self) -> None:
         w, k = self.w, self.w.number()
-        limit = self.rng.choice(("n", "n", "2", "3"))
+        limit = self.rng.choice(("n", "n", "2", "3"))  # both parities of the counter happen
         outer, self.counter = self.counter, f"i{self.depth}"
         counter, p = self.counter, w.predicate()
-        zero_trip = self.rng.random() < 0.5
+        zero_trip = limit == "n" and self.rng.random() < 0.7
         w.put(f"mov.u32 {counter}, 0;")
         if zero_trip:
             w.put(f"setp.ge.u32 {p}, {counter}, {limit};", f"@{p} bra END{k};")
@@ -147,7 +155,8 @@ class Phases:
         if self.counter and self.rng.random() < 0.5:
             w.put(f"and.b32 v3, {self.counter}, 1;", f"setp.eq.u32 {p}, v3, 0;")
         else:
-            w.put(f"setp.eq.u32 {p}, n, {self.rng.randint(0, 1)};")
+            w.flag()
+            w.put(f"setp.eq.u32 {p}, v3, 0;")
         w.put(f"@{p} bra ELSE{k};")
         self.depth += 1
         self._arm()
@@ -248,4 +257,4 @@ def generate(seed: int, features: Features | None = None) -> Kernel:
     else:
         warps = writer.rng.choice((2, 2, 3))
         Phases(writer).program()
-    return Kernel(warps, tuple(writer.lines), tuple(writer.functions.values()))
+    return Kernel(warps, tuple(writer.lines), tuple(writer.functions.values()), writer.flags)

@@ -22,18 +22,20 @@ _FRAME = """\
 .visible .entry generated(
 	.param .u64 generated_param_0,
 	.param .u64 generated_param_1,
-	.param .u32 generated_param_2
+	.param .u32 generated_param_2,
+	.param .u32 generated_param_3
 )
 .reqntid <NT>
 {{
 	.reg .pred lead, lead1, w0, w1, half, p<40>, done;
-	.reg .b32 tid, warp, lane, n, mine, buf, bars, acc, v<4>, ph<8>, i<12>, s<12>, x<12>;
+	.reg .b32 tid, warp, lane, n, flags, mine, buf, bars, acc, v<4>, ph<8>, i<12>, s<12>, x<12>;
 	.reg .b64 out, in, gmine;
 	.shared .align 128 .b8 tile[<S:{buffers}>];
 	.shared .align 8 .b8 objects[64];
 	ld.param.u64 out, [generated_param_0];
 	ld.param.u64 in, [generated_param_1];
 	ld.param.u32 n, [generated_param_2];
+	ld.param.u32 flags, [generated_param_3];
 	cvta.to.global.u64 out, out;
 	cvta.to.global.u64 in, in;
 	mov.u32 tid, %tid.x;
@@ -68,6 +70,7 @@ class Kernel:
     warps: int
     body: tuple[str, ...]
     functions: tuple[str, ...] = ()
+    flags: int = 0  # bits of the fourth parameter that steer branches
 
     def text(self, warp: int = 32) -> str:
         """PTX for a warp size."""
@@ -89,11 +92,16 @@ class Kernel:
         return _TOKEN.sub(fill, whole)
 
     @property
+    def trips(self) -> tuple[int, ...]:
+        """Values of the third parameter worth running."""
+        return (2, 0, 1, 3) if any(re.search(r"\bn[,;)]", line) for line in self.body) else (2,)
+
+    @property
     def oracle_text(self) -> str:
         return self.text(ORACLE_WARP)
 
     def without(self, index: int) -> Kernel:
-        return Kernel(self.warps, self.body[:index] + self.body[index + 1 :], self.functions)
+        return Kernel(self.warps, self.body[:index] + self.body[index + 1 :], self.functions, self.flags)
 
     def with_line(self, index: int, line: str) -> Kernel:
-        return Kernel(self.warps, (*self.body[:index], line, *self.body[index:]), self.functions)
+        return Kernel(self.warps, (*self.body[:index], line, *self.body[index:]), self.functions, self.flags)

@@ -36,7 +36,7 @@ def ring(w: Writer) -> int:
     push = w.chance(0.55)
     shape = Shape(
         push, rng.choice((1, 2)), 2 + rng.randint(0, 1) + relay, relay and push, w.chance(0.5) and copies != "cp_mbarrier",
-        copies, rng.choice(("n", "3", "2")),
+        copies, rng.choice(("n", "3")),
     )  # fmt: skip
     arrivals = str(shape.workers) if shape.elected else f"<A:{shape.workers}>"
     _initialise(w, shape, arrivals)

@@ -25,7 +25,8 @@ class Hazard:
 
     `kind`: RAW, WAW, WAR (generic, then async), INFLIGHT (async, then anything), INIT (mbarrier), MAP (tensor map).
     `unsynchronised`: nothing orders the first before the second. `narrow`: a proxy fence lies on the chain, but its
-    space does not cover the bytes. `late`: the first is a cp.async or st.async.
+    space does not cover the bytes. `late`: the first is a cp.async or st.async. `stale`: the first was already in
+    hazard with an async write between, which replaced its bytes.
     """
 
     first: int
@@ -35,6 +36,7 @@ class Hazard:
     unsynchronised: bool = False
     narrow: bool = False
     late: bool = False
+    stale: bool = False
 
     @property
     def rule(self) -> str:
@@ -51,7 +53,7 @@ class Hazard:
 class Access:
     """The latest execution of one generic access by one thread on `[low, high)`."""
 
-    __slots__ = ("bit", "cta", "high", "late", "line", "low", "write")
+    __slots__ = ("bit", "cta", "high", "late", "line", "low", "stale", "write")
 
     def __init__(self, low: int, high: int, bit: int, write: bool, cta: int, line: int, late: bool) -> None:
         self.low, self.high = low, high
@@ -60,6 +62,7 @@ class Access:
         self.cta = cta
         self.line = line
         self.late = late
+        self.stale = False  # in hazard with an async write that has replaced the bytes
 
 
 class AsyncAccess:
@@ -123,9 +126,10 @@ class Shadow:
         for key, first in self.generic[space].items():
             if first.low >= high or low >= first.high:
                 continue
-            if write or first.write:
-                self._judge(first, space, cta, known, write, line)
-            if write:
+            hazard = (write or first.write) and self._judge(first, space, cta, known, write, line)
+            if write and hazard:
+                first.stale = True
+            elif write:
                 dropped.append(key)
         self._drop(space, dropped, low, high)
         done = self.bit()
@@ -145,14 +149,16 @@ class Shadow:
                     rest = Access(start, end, old.bit, old.write, old.cta, old.line, old.late)
                     accesses[(key[0], key[1], start)] = rest
 
-    def _judge(self, first: Access, space: int, cta: int, known: Knowledge, write: bool, line: int) -> None:
+    def _judge(self, first: Access, space: int, cta: int, known: Knowledge, write: bool, line: int) -> bool:
+        """Records the hazard between a generic access and the operation now issued; True if there is one."""
         kind = ("WAW" if write else "RAW") if first.write else "WAR"
         name = "global" if space == GLOBAL else "shared"
-        if not first.bit & known[KNOWN]:
-            self.hazards.add(Hazard(first.line, line, kind, name, unsynchronised=True, late=first.late))
-        elif not first.bit & (known[FENCED + cta] | known[FENCED + first.cta]):
-            narrow = bool(first.bit & known[TRIED])
-            self.hazards.add(Hazard(first.line, line, kind, name, narrow=narrow, late=first.late))
+        race = not first.bit & known[KNOWN]
+        if not race and first.bit & (known[FENCED + cta] | known[FENCED + first.cta]):
+            return False
+        narrow = bool(first.bit & known[TRIED]) and not race
+        self.hazards.add(Hazard(first.line, line, kind, name, race, narrow, first.late, first.stale))
+        return True
 
     def _in_flight(self, first: AsyncAccess, space: int, known: Knowledge, line: int) -> None:
         name = "global" if space == GLOBAL else "shared"
