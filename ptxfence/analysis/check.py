@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import time
 
+from ptxfence.analysis import globalmem, inflight, published, tensormaps
 from ptxfence.analysis.advice import advise
 from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.conflicts import Conflicts
-from ptxfence.analysis.effects import FenceKind, Knowledge, Proxy
+from ptxfence.analysis.context import Context
+from ptxfence.analysis.effects import FenceKind, Knowledge, Proxy, SyncKind
 from ptxfence.analysis.effects import Flow as Control
 from ptxfence.analysis.events import Events
 from ptxfence.analysis.findings import Findings
@@ -117,7 +119,7 @@ class _Kernel:
     def _analyse(self) -> None:
         self.counts = self._count()
         suspicious = self._unknowns()
-        if not (self.counts.asynchronous or self.counts.fences or suspicious):
+        if not (self.counts.asynchronous or self.counts.fences or suspicious or self._has_mbarriers()):
             return
         cfg = Cfg(self.function)
         values = Values(self.function, cfg, self.module)
@@ -132,8 +134,13 @@ class _Kernel:
         if hazards:
             self._report(flow, hazards)
         self._undecided(cfg)
+        witness = Witness(self.file, flow, Paths(cfg, flow.handoffs))
+        context = Context(self.file, events, conflicts, flow.handoffs, flow, witness, self._tick)
+        for rule in (tensormaps.unfenced, globalmem.unfenced, inflight.unobserved, published.unpublished):
+            self._tick()
+            self.findings.extend(rule(context))
         if not self.reasons and self._verdict() is Verdict.PROVEN and self.counts.fences:
-            self.findings.extend(advise(flow, Witness(self.file, flow, Paths(cfg, flow.handoffs))))
+            self.findings.extend(advise(flow, witness))
 
     def _report(self, flow: Flow, hazards: list[Hazard]) -> None:
         builder = Findings(self.file, flow)
@@ -154,6 +161,10 @@ class _Kernel:
             generic += Proxy.GENERIC in proxies and Proxy.ASYNC not in proxies
             fences += any(fence.kind is FenceKind.ASYNC for fence in what.fences)
         return Counts(generic, asynchronous, fences, len(self.function.instructions))
+
+    def _has_mbarriers(self) -> bool:
+        syncs = (lookup(instruction.opcode).sync for instruction in self.function.instructions)
+        return any(sync is not None and sync.kind is SyncKind.MBARRIER_INIT for sync in syncs)
 
     def _unknowns(self) -> bool:
         """Names what no proof can step over: instructions the table does not know and calls."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -31,20 +31,30 @@ class Operation:
 class Conflicts:
     """Bits of the generic accesses that matter and the conflicts of every async touch."""
 
-    def __init__(self, events: Events) -> None:
+    def __init__(
+        self,
+        events: Events,
+        tracked: Sequence[Touch] | None = None,
+        operating: Sequence[Touch] | None = None,
+        clash: Callable[[Access, Access], bool] | None = None,
+    ) -> None:
+        """By default the pairs of PF101 to PF104; other rules track other touches with the same machinery."""
         self.events = events
         self.barrier_regions = _barriers(events)
-        generic = [t for t in events.touches if t.access.proxy is Proxy.GENERIC and self._is_data(t)]
-        asynchronous = [t for t in events.touches if t.is_async and t.region.space in SHARED]
-        meetings = self._meetings(generic, asynchronous)
+        self._clash = _conflict if clash is None else clash
+        if tracked is None:
+            tracked = [t for t in events.touches if t.access.proxy is Proxy.GENERIC and self._is_data(t)]
+        if operating is None:
+            operating = [t for t in events.touches if t.is_async and t.region.space in SHARED]
+        meetings = self._meetings(tracked, operating)
         self.touches: list[Touch] = []  # by bit number
         self.via_mbarrier = 0  # bits of cp.async data whose completion an mbarrier tells
         self._mask: dict[int, tuple[int, int]] = {}
         self.reads = self.writes = self.remote = 0
-        for touch in generic:
+        for touch in tracked:
             if touch.number in meetings:
                 self._add(touch)
-        self.operations = {t.number: self._operation(t, generic, meetings) for t in asynchronous}
+        self.operations = {t.number: self._operation(t, tracked, meetings) for t in operating}
 
     def _is_data(self, touch: Touch) -> bool:
         region = touch.region
@@ -52,7 +62,7 @@ class Conflicts:
             return False
         return not any(barrier.holds(region) for barrier in self.barrier_regions)
 
-    def _meetings(self, generic: list[Touch], asynchronous: list[Touch]) -> dict[int, set[int]]:
+    def _meetings(self, generic: Sequence[Touch], asynchronous: Sequence[Touch]) -> dict[int, set[int]]:
         """For each generic touch the async touches it overlaps; compared once per pair of distinct regions."""
         by_region: dict[Region, list[Touch]] = {}
         for touch in asynchronous:
@@ -67,7 +77,7 @@ class Conflicts:
             for region, how in cache[touch.region]:
                 self.overlaps[touch.region, region] = how
                 for other in by_region[region]:
-                    if _conflict(touch.access, other.access):
+                    if self._clash(touch.access, other.access):
                         found.setdefault(touch.number, set()).add(other.number)
         return found
 
@@ -96,7 +106,7 @@ class Conflicts:
         """The bit set when an mbarrier tells that the data of a cp.async has landed."""
         return self._mask.get(touch.number, (0, 0))[1]
 
-    def _operation(self, touch: Touch, generic: list[Touch], meetings: dict[int, set[int]]) -> Operation:
+    def _operation(self, touch: Touch, generic: Sequence[Touch], meetings: dict[int, set[int]]) -> Operation:
         hits = writes = unresolved = 0
         for other in generic:
             if touch.number not in meetings.get(other.number, ()):

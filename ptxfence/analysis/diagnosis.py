@@ -71,18 +71,20 @@ class Diagnosis:
         last = previous[-1].event if previous else None
         return last is not None and last.effect.sync is not None and last.effect.sync.kind is SyncKind.MBARRIER_INIT
 
-    def cause(self, bit: int, access: Touch, operation: Touch) -> tuple[Cause, Sighting | None]:
-        """The cause and the fence it speaks of, for an access that reaches `operation` unfenced."""
+    def cause(
+        self, bit: int, access: Touch, operation: Touch, space: Space = Space.CTA
+    ) -> tuple[Cause, Sighting | None]:
+        """The cause and the fence it speaks of, for an access to `space` that reaches `operation` unfenced."""
         best: tuple[Cause, Sighting | None] = (Cause.NO_FENCE, None)
         for sighting in self.sightings:
-            cause = self._judge(sighting, bit, access, operation)
+            cause = self._judge(sighting, bit, access, operation, space)
             if cause is not None and rank(cause) < rank(best[0]):
                 best = (cause, sighting)
         return best
 
-    def _judge(self, seen: Sighting, bit: int, access: Touch, operation: Touch) -> Cause | None:
+    def _judge(self, seen: Sighting, bit: int, access: Touch, operation: Touch, space: Space) -> Cause | None:
         fence, index = seen.fence, seen.event.index
-        flawed = self._flaw(fence, access, operation)
+        flawed = self._flaw(fence, access, operation, space)
         between = self._between(index, access.index, operation.index)
         if flawed is not None:
             in_place = between and (seen.own | seen.shared) & bit
@@ -99,19 +101,21 @@ class Diagnosis:
             return Cause.FENCE_AFTER_USE
         return None
 
-    def _flaw(self, fence: Fence, access: Touch, operation: Touch) -> Cause | None:
+    def _flaw(self, fence: Fence, access: Touch, operation: Touch, space: Space) -> Cause | None:
         """What is wrong with the form of the fence, wherever it stands."""
         if fence.kind is not FenceKind.ASYNC:
             return Cause.NOT_A_PROXY_FENCE
         far = access.region.peer or operation.region.peer or operation.access.multicast or operation.access.both_ctas
         wanted = (Space.CLUSTER,) if far else (Space.CTA, Space.CLUSTER)
-        if not any(space in fence.covers for space in (Space.CTA, Space.CLUSTER)):
+        if space is Space.GLOBAL:
+            wanted = (Space.GLOBAL,)
+        if not any(s in fence.covers for s in (Space.CTA, Space.CLUSTER, Space.GLOBAL)):
             return Cause.WRONG_SPACE
         if fence.direction is Direction.ACQUIRE:
             return Cause.WRONG_DIRECTION
         if fence.direction is Direction.RELEASE_READS and access.access.mode & Mode.WRITE:
             return Cause.WRONG_DIRECTION
-        return None if any(space in fence.covers for space in wanted) else Cause.WRONG_SPACE
+        return None if any(s in fence.covers for s in wanted) else Cause.WRONG_SPACE
 
     def _between(self, fence: int, access: int, operation: int) -> bool:
         """Whether the fence lies on a path from the access to the operation that passes neither again."""

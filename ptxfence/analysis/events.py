@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.conditions import ThreadSet
-from ptxfence.analysis.effects import Access, Box, Effect, Knowledge, Proxy, Role, Space
+from ptxfence.analysis.effects import Access, Box, Effect, Knowledge, Mode, Proxy, Role, Space
 from ptxfence.analysis.inline import Routine
 from ptxfence.analysis.isa import effect, lookup
 from ptxfence.analysis.region import Region
@@ -65,6 +65,7 @@ class Events:
         self.values = values
         self.touches: list[Touch] = []
         self.unknown: list[int] = []
+        self._with_globals = any(_bulk_reads(lookup(i.opcode)) for i in cfg.instructions)
         self.by_block: dict[int, list[Event]] = {block: self._block_events(block) for block in cfg.order}
         self._bound_boxes()
 
@@ -130,10 +131,11 @@ class Events:
         return tuple(found)
 
     def _touch(self, index: int, access: Access) -> Touch | None:
-        if access.space is Space.GLOBAL and access.proxy is Proxy.GENERIC and access.role is Role.DATA:
+        generic_data = access.proxy is Proxy.GENERIC and access.role is not Role.TENSOR_MAP
+        if generic_data and access.space is Space.GLOBAL and not self._with_globals:
             return None
         region = self.values.region(index, access)
-        if region.space not in SHARED and access.proxy is Proxy.GENERIC:
+        if generic_data and region.space not in SHARED and not (region.space is Space.GLOBAL and self._with_globals):
             return None
         touch = Touch(len(self.touches), index, access, region, self.values.threads(index))
         self.touches.append(touch)
@@ -146,6 +148,11 @@ class Events:
         if operand is None:
             return None
         return self.values.range(index, operand)
+
+
+def _bulk_reads(what: Effect) -> bool:
+    """Whether an instruction reads global memory through the async proxy at an address that the text gives."""
+    return any(a.proxy is Proxy.ASYNC and a.space is Space.GLOBAL and a.mode & Mode.READ for a in what.accesses)
 
 
 def in_order(events: Events) -> Sequence[Event]:

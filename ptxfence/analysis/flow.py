@@ -29,6 +29,7 @@ class Flow:
         handoffs: Handoffs,
         tick: Callable[[], None] = lambda: None,
         changes: Changes = NO_CHANGES,
+        kind: type[Transfer] = Transfer,
     ) -> None:
         self.program = program
         self.events = program.events
@@ -37,14 +38,14 @@ class Flow:
         self.cfg = program.cfg
         self.threads = program.threads
         self.steps = program.steps
-        self.transfer = Transfer(program, handoffs, changes)
+        self.transfer = kind(program, handoffs, changes)
         self.inputs: dict[int, State] = {}
         self.tick = tick
         self._run()
 
     def trial(self, changes: Changes) -> Flow:
         """The same kernel with some fences changed."""
-        return Flow(self.program, self.handoffs, self.tick, changes)
+        return Flow(self.program, self.handoffs, self.tick, changes, type(self.transfer))
 
     def _run(self) -> None:
         if not self.cfg.order:

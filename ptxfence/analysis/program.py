@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ptxfence.analysis.conditions import ThreadSet
 from ptxfence.analysis.conflicts import Conflicts
-from ptxfence.analysis.effects import Completion, FenceKind, SyncKind
-from ptxfence.analysis.events import Event, Events
+from ptxfence.analysis.effects import FenceKind, SyncKind
+from ptxfence.analysis.events import Event, Events, Touch
 from ptxfence.analysis.universe import Restriction, Universe, negate
 
 MAX_DEPTH = 16
@@ -30,9 +31,21 @@ class Step:
 
 
 class Program:
-    """Steps by block, restrictions by edge, for one kernel and one set of tracked accesses."""
+    """Steps by block, restrictions by edge, for one kernel and one set of tracked accesses.
 
-    def __init__(self, events: Events, conflicts: Conflicts) -> None:
+    `replaced` gives events other touches than their own; `settles` says which events may end a fact, besides
+    waits, so that their thread sets are told apart.
+    """
+
+    def __init__(
+        self,
+        events: Events,
+        conflicts: Conflicts,
+        replaced: Mapping[int, tuple[Touch, ...]] | None = None,
+        settles: Callable[[Event], bool] | None = None,
+    ) -> None:
+        self.replaced = replaced
+        self._settles = _fences if settles is None else settles
         self.events = events
         self.conflicts = conflicts
         self.cfg = events.cfg
@@ -49,13 +62,17 @@ class Program:
         operating: list[ThreadSet] = []
         for event in (e for block in self.events.by_block.values() for e in block):
             sync = event.effect.sync
-            if any(f.kind is FenceKind.ASYNC for f in event.effect.fences):
+            if self._settles(event):
                 helping.insert(0, self.threads(event.index))
             elif sync is not None and sync.kind is SyncKind.MBARRIER_WAIT:
                 helping.append(self.threads(event.index))
-            elif any(touch.number in self.conflicts.operations for touch in event.touches):
+            elif any(touch.number in self.conflicts.operations for touch in self.touches(event)):
                 operating.append(self.threads(event.index))
         return helping, operating
+
+    def touches(self, event: Event) -> tuple[Touch, ...]:
+        """The touches of an event."""
+        return event.touches if self.replaced is None else self.replaced.get(event.index, ())
 
     def _accessor_masks(self) -> tuple[tuple[int, ThreadSet], ...]:
         masks: dict[ThreadSet, int] = {}
@@ -68,7 +85,7 @@ class Program:
             e.pending or 0
             for block in self.events.by_block.values()
             for e in block
-            if e.effect.group is not None and e.effect.group.completion is Completion.CP_ASYNC
+            if e.effect.group is not None
         ]
         return min(max(pending, default=0), MAX_DEPTH) + 2
 
@@ -111,3 +128,7 @@ class Program:
             around = self.threads(last) - self.events.values.guard(last) if learned else learned
             self._edges[key] = self.universe.restriction(around | learned, learned, self._accessors)
         return self._edges[key]
+
+
+def _fences(event: Event) -> bool:
+    return any(fence.kind is FenceKind.ASYNC for fence in event.effect.fences)

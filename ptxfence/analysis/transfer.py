@@ -59,7 +59,12 @@ class Changes:
 
 
 class Transfer:
-    """Runs steps; keeps the messages of releases."""
+    """Runs steps; keeps the messages of releases.
+
+    `clears`: whether a release that has an access covered tells the receiver so.
+    """
+
+    clears = True
 
     def __init__(self, program: Program, handoffs: Handoffs, changes: Changes) -> None:
         self.program = program
@@ -94,27 +99,28 @@ class Transfer:
     def _execute(self, step: Step, event: Event, state: State, report: Callable[[Hazard], None] | None) -> bool:
         changed = False
         covered = 0
-        for touch in event.touches:
+        for touch in self.program.touches(event):
             operation = self.conflicts.operations.get(touch.number)
             if operation is not None:
                 covered |= self._operate(operation, state, report)
         if covered:
             for facts in (state.own, state.warp, state.pub, state.peer):
                 facts[:] = [bits & ~covered for bits in facts]
-        for touch in event.touches:
+        for touch in self.program.touches(event):
             bits = self.conflicts.mask(touch)
             if bits:
-                self._access(step, touch.access, bits, state)
+                self.access(step, touch.access, bits, state)
         if event.effect.fences and event.index not in self.changes.without:
             for fence in event.effect.fences:
                 self.fence(event.index, fence, state)
         if event.effect.group is not None:
-            self._group(step, event, state)
+            self.group(step, event, state)
         if event.effect.sync is not None:
-            changed = self._synchronise(step, event, state)
+            changed = self.synchronise(step, event, state)
         return changed
 
-    def _access(self, step: Step, access: Access, bits: int, state: State) -> None:
+    def access(self, step: Step, access: Access, bits: int, state: State) -> None:
+        """An access of the executing thread."""
         if access.completion is Completion.CP_ASYNC:
             state.groups[0] |= bits
             return
@@ -150,25 +156,19 @@ class Transfer:
         for facts, cleared in ((state.own, near), (state.warp, near), (state.pub, near), (state.peer, far)):
             facts[:] = [bits & ~cleared for bits in facts]
 
-    def _group(self, step: Step, event: Event, state: State) -> None:
+    def group(self, step: Step, event: Event, state: State) -> None:
+        """A commit or wait of cp.async groups."""
         group = event.effect.group
         assert group is not None
         if group.completion is not Completion.CP_ASYNC:
             return
         if group.kind is GroupKind.COMMIT:
-            top = len(state.groups) - 1
-            state.groups[top] |= state.groups[top - 1]
-            state.groups[1:top] = state.groups[0 : top - 1]
-            state.groups[0] = 0
+            commit(state)
             return
-        first = 0 if group.kind is GroupKind.WAIT_ALL else (event.pending or 0) + 1
-        landed = 0
-        for k in range(min(first, len(state.groups)), len(state.groups)):
-            landed |= state.groups[k]
-            state.groups[k] = 0
-        make(state, landed, step.members)
+        make(state, landed(state, event), step.members)
 
-    def _synchronise(self, step: Step, event: Event, state: State) -> bool:
+    def synchronise(self, step: Step, event: Event, state: State) -> bool:
+        """A barrier, arrive or wait; whether the message that it leaves changed."""
         sync = event.effect.sync
         assert sync is not None
         kind = sync.kind
@@ -256,7 +256,7 @@ class Transfer:
                 peer |= message.peer | (message.own | message.pub if crosses else 0)
                 group_covered &= message.covered
                 group_known &= message.known
-            covered |= group_covered if group_covered != -1 else 0
+            covered |= group_covered if group_covered != -1 and self.clears else 0
             known |= group_known if group_known != -1 else 0
         for g in step.members:
             state.pub[g] = own | ((state.pub[g] | pub) & ~covered)
@@ -277,6 +277,25 @@ class Transfer:
         state.local &= keep
         state.unjoined &= keep
         state.carry = state.absorbed = 0
+
+
+def commit(state: State) -> None:
+    """Everything issued and not yet committed becomes the newest group."""
+    top = len(state.groups) - 1
+    state.groups[top] |= state.groups[top - 1]
+    state.groups[1:top] = state.groups[0 : top - 1]
+    state.groups[0] = 0
+
+
+def landed(state: State, wait: Event) -> int:
+    """What a wait knows to have ended; no longer in flight after it."""
+    assert wait.effect.group is not None
+    first = 0 if wait.effect.group.kind is GroupKind.WAIT_ALL else (wait.pending or 0) + 1
+    found = 0
+    for k in range(min(first, len(state.groups)), len(state.groups)):
+        found |= state.groups[k]
+        state.groups[k] = 0
+    return found
 
 
 def make(state: State, bits: int, members: tuple[int, ...]) -> None:

@@ -1,0 +1,198 @@
+"""PF120: asynchronous operations still in flight when their bytes are used again.
+
+The same flow with the roles swapped: tracked are async operations, from their issue on; what ends a fact is the wait
+for the operation (the issuer's wait_group, a wait on the mbarrier that tells the end), then handed on by
+synchronisation like a fence. Only operations and reuses at fixed places count: which instance of a ring slot is in
+flight is a question of phases that this analysis leaves alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxfence.analysis.conflicts import Conflicts
+from ptxfence.analysis.context import Context
+from ptxfence.analysis.effects import Access, Completion, Fence, GroupKind, Mode, Proxy, Role, SyncKind
+from ptxfence.analysis.events import SHARED, Event, Touch, in_order
+from ptxfence.analysis.flow import Flow
+from ptxfence.analysis.handoff import Handoffs
+from ptxfence.analysis.program import Program, Step
+from ptxfence.analysis.regions import Overlap, overlap
+from ptxfence.analysis.report import Confidence, Finding, Severity
+from ptxfence.analysis.rules import NAMES
+from ptxfence.analysis.state import State
+from ptxfence.analysis.transfer import Changes, Hazard, Transfer, commit, landed, make
+from ptxfence.analysis.witness import describe, verb
+
+GROUPS = (Completion.BULK_GROUP, Completion.WGMMA)
+SETTLED = (*GROUPS, Completion.MBARRIER, Completion.TCGEN05)
+
+_WAITS = {
+    Completion.BULK_GROUP: "cp.async.bulk.wait_group (`.read` will do) by the thread that issued it",
+    Completion.WGMMA: "wgmma.wait_group",
+    Completion.MBARRIER: "a wait on its mbarrier",
+    Completion.TCGEN05: "tcgen05.commit and a wait on its mbarrier",
+}
+
+
+class _Ends(Transfer):
+    """Facts end with the completion of the operation instead of with a fence."""
+
+    def __init__(self, program: Program, handoffs: Handoffs, changes: Changes) -> None:
+        super().__init__(program, handoffs, changes)
+        self._of: dict[Completion, int] = {}
+        for number, touch in enumerate(self.conflicts.touches):
+            how = touch.access.completion
+            self._of[how] = self._of.get(how, 0) | 1 << number
+        self._ended: dict[int, int] = {}
+
+    def access(self, step: Step, access: Access, bits: int, state: State) -> None:
+        if access.completion in GROUPS:
+            state.groups[0] |= bits
+        make(state, bits, step.members)
+
+    def fence(self, index: int, fence: Fence, state: State) -> None:
+        return
+
+    def group(self, step: Step, event: Event, state: State) -> None:
+        group = event.effect.group
+        assert group is not None
+        mine = self._of.get(group.completion, 0)
+        others = [bits & ~mine for bits in state.groups]
+        state.groups[:] = [bits & mine for bits in state.groups]
+        if group.kind is GroupKind.COMMIT:
+            commit(state)
+        else:
+            self._end(landed(state, event), state)
+        state.groups[:] = [a | b for a, b in zip(state.groups, others, strict=True)]
+
+    def synchronise(self, step: Step, event: Event, state: State) -> bool:
+        changed = super().synchronise(step, event, state)
+        sync = event.effect.sync
+        if sync is not None and sync.kind is SyncKind.MBARRIER_WAIT:
+            self._end(self.tells(event), state)
+        return changed
+
+    def tells(self, wait: Event) -> int:
+        """Operations whose end this wait on an mbarrier may tell."""
+        if wait.effect.sync is None or wait.effect.sync.kind is not SyncKind.MBARRIER_WAIT:
+            return 0
+        if wait.index not in self._ended:
+            found = 0
+            values = self.program.events.values
+            for number, touch in enumerate(self.conflicts.touches):
+                if touch.access.completion is Completion.TCGEN05 and self._committed(wait):
+                    found |= 1 << number
+                operand = touch.access.mbarrier
+                if touch.access.completion is Completion.MBARRIER and operand is not None and wait.barrier is not None:
+                    barrier = values.mbarrier_region(touch.index, operand)
+                    found |= 1 << number if overlap(barrier, wait.barrier) is not Overlap.NO else 0
+            self._ended[wait.index] = found
+        return self._ended[wait.index]
+
+    def _committed(self, wait: Event) -> bool:
+        waiter = self.handoffs.waiters.get(wait.index)
+        releases = [r for group in waiter.groups for r in group] + waiter.uncertain if waiter is not None else []
+        return any(r.effect.sync is not None and r.effect.sync.kind is SyncKind.TCGEN05_COMMIT for r in releases)
+
+    def _end(self, bits: int, state: State) -> None:
+        for facts in (state.own, state.warp, state.pub, state.peer):
+            facts[:] = [known & ~bits for known in facts]
+        state.local &= ~bits
+
+
+def unobserved(context: Context) -> Iterator[Finding]:
+    """PF120 findings of one kernel."""
+    events = context.events
+    moving = [t for t in events.touches if t.is_async and t.region.space in SHARED and t.access.completion in SETTLED]
+    tracked = [t for t in moving if _fixed(t)]
+    barriers = context.conflicts.barrier_regions
+    reuses = [
+        t
+        for t in events.touches
+        if t.region.space in SHARED and _fixed(t) and t.access.role is not Role.TMEM_SLOT
+        if not any(barrier.holds(t.region) for barrier in barriers)
+    ]
+    if not tracked or not reuses:
+        return
+    conflicts = Conflicts(events, tracked, reuses, _clash)
+    if not conflicts.touches:
+        return
+    program = Program(events, conflicts, settles=_waits)
+    flow = Flow(program, context.handoffs, context.tick, kind=_Ends)
+    hazards: list[Hazard] = []
+    flow.hazards(hazards.append)
+    for hazard in hazards:
+        reuse = hazard.operation.touch
+        pending = conflicts.touches_of(hazard.accesses)
+        flying = [touch for bit, touch in pending if not _told_between(context, flow, bit, touch, reuse)]
+        if flying:
+            yield _finding(context, flying[0], reuse, len(flying) - 1)
+
+
+def _told_between(context: Context, flow: Flow, bit: int, flying: Touch, reuse: Touch) -> bool:
+    """Whether some path waits on an mbarrier for the end of the operation. Conditions of phases and trip counts often
+    make the paths without such a wait impossible, so one wait is enough to stay silent."""
+    if flying.index == reuse.index:
+        return True
+    if flying.access.completion in GROUPS:
+        return False
+    ends = flow.transfer
+    assert isinstance(ends, _Ends)
+    waits = (e for e in in_order(context.events) if e.effect.sync is not None and ends.tells(e) & bit)
+    paths, both = context.witness.paths, (flying.index, reuse.index)
+    return any(
+        paths.reaches(flying.index, wait.index, lambda i: i in both)
+        and paths.reaches(wait.index, reuse.index, lambda i: i == flying.index)
+        for wait in waits
+    )
+
+
+def _finding(context: Context, flying: Touch, reuse: Touch, more: int) -> Finding:
+    witness = context.witness
+    first, second = flying.region, reuse.region
+    certain = first.holds(second) or second.holds(first)
+    how = flying.access.completion
+    others = f" (and {more} more like it)" if more else ""
+    message = (
+        f"line {witness.line(flying.index)}: {witness.opcode(flying.index)} {verb(flying)} {describe(first)}{others} "
+        f"and may still be in flight when line {witness.line(reuse.index)}: {witness.opcode(reuse.index)} "
+        f"{verb(reuse)} {describe(second)}; between them must stand {_WAITS[how]}, handed on by a barrier where another thread "
+        "goes on"
+    )
+    route = witness.route(flying, reuse)
+    return Finding(
+        rule="PF120",
+        name=NAMES["PF120"],
+        severity=Severity.ERROR if certain else Severity.WARNING,
+        confidence=Confidence.CERTAIN if certain and first.exact and second.exact else Confidence.LIKELY,
+        kernel=context.events.function.name,
+        cause=None,
+        message=message,
+        first=witness.place(flying.index, first),
+        second=witness.place(reuse.index, second),
+        path=witness.steps(flying, reuse, route),
+    )
+
+
+def _clash(flying: Access, reuse: Access) -> bool:
+    """Two reads never clash. Of two async operations only a load over a source still being read does: everything
+    else is the pipeline's own order."""
+    if not (flying.mode | reuse.mode) & Mode.WRITE:
+        return False
+    if reuse.proxy is Proxy.GENERIC:
+        return True
+    return flying.completion is Completion.BULK_GROUP and bool(reuse.mode & Mode.WRITE)
+
+
+def _fixed(touch: Touch) -> bool:
+    """Whether the touch has one place for each thread, whatever the iteration."""
+    region = touch.region
+    if not region.bounded or region.bounded_by:
+        return False
+    return region.terms is not None and not any(term.defs for term in region.terms)
+
+
+def _waits(event: Event) -> bool:
+    group = event.effect.group
+    return group is not None and group.kind is not GroupKind.COMMIT

@@ -1,0 +1,163 @@
+"""PF121: an mbarrier used by a thread that nothing has told of its initialisation (proxy-semantics C.9).
+
+The same flow: tracked are mbarrier.init instructions, no fence ends a fact, and a fact that a barrier has published
+is exactly what a use by another thread needs. `fence.mbarrier_init` lets the init pass a relaxed cluster barrier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxfence.analysis.conditions import ThreadSet, subset
+from ptxfence.analysis.conflicts import Conflicts
+from ptxfence.analysis.context import Context
+from ptxfence.analysis.effects import Access, Bytes, Fence, FenceKind, Mode, Order, Proxy, Role, Space, SyncKind
+from ptxfence.analysis.events import Event, Touch, in_order
+from ptxfence.analysis.flow import Flow
+from ptxfence.analysis.program import Program, Step
+from ptxfence.analysis.region import Region
+from ptxfence.analysis.report import Confidence, Finding, Severity
+from ptxfence.analysis.rules import NAMES
+from ptxfence.analysis.state import State
+from ptxfence.analysis.transfer import Changes, Transfer
+from ptxfence.analysis.universe import WARP, one_thread, warp_range
+from ptxfence.analysis.witness import describe
+
+_INIT = Access(0, Proxy.GENERIC, Mode.WRITE, Space.CTA, Bytes(8), Role.MBARRIER)
+_USE = Access(0, Proxy.GENERIC, Mode.BOTH, Space.CTA, Bytes(8), Role.MBARRIER)
+_USES = (
+    SyncKind.MBARRIER_ARRIVE,
+    SyncKind.MBARRIER_EXPECT_TX,
+    SyncKind.MBARRIER_COMPLETE_TX,
+    SyncKind.MBARRIER_WAIT,
+    SyncKind.CP_ASYNC_ARRIVE,
+    SyncKind.TCGEN05_COMMIT,
+)
+
+
+class _Publication(Transfer):
+    clears = False
+
+    def fence(self, index: int, fence: Fence, state: State) -> None:
+        if fence.kind is FenceKind.MBARRIER_INIT or (
+            fence.kind is FenceKind.THREAD and fence.order is not Order.ACQUIRE
+        ):
+            state.groups[0] |= state.own[0] | state.warp[0]
+
+    def synchronise(self, step: Step, event: Event, state: State) -> bool:
+        changed = super().synchronise(step, event, state)
+        sync = event.effect.sync
+        if sync is not None and sync.kind is SyncKind.CLUSTER_WAIT:
+            for i in step.members:
+                state.pub[i] |= state.groups[0]
+                state.peer[i] |= state.groups[0]
+        return changed
+
+
+def unpublished(context: Context) -> Iterator[Finding]:
+    """PF121 findings of one kernel, one per init and kind of use."""
+    inits, uses = _touches(context)
+    if not inits or not uses:
+        return
+    everything = [touch for touches in (*inits.values(), *uses.values()) for touch in touches]
+    conflicts = Conflicts(
+        context.events,
+        [t for touches in inits.values() for t in touches],
+        [t for touches in uses.values() for t in touches],
+        lambda init, use: True,
+    )
+    replaced: dict[int, tuple[Touch, ...]] = {}
+    for touch in everything:
+        replaced[touch.index] = (*replaced.get(touch.index, ()), touch)
+    program = Program(context.events, conflicts, replaced)
+    flow = Flow(program, context.handoffs, context.tick, Changes(open=True), _Publication)
+    seen: set[int] = set()
+    for block in sorted(flow.inputs):
+        state = flow.inputs[block].copy()
+        for step in flow.steps[block]:
+            if step.event is not None and step.index in uses:
+                for use in uses[step.index]:
+                    yield from _judge(context, conflicts, use, step, state, seen)
+            flow.apply(step, state)
+
+
+def _judge(
+    context: Context, conflicts: Conflicts, use: Touch, step: Step, state: State, seen: set[int]
+) -> Iterator[Finding]:
+    operation = conflicts.operations[use.number]
+    remote = use.region.peer
+    published = state.peer[0] if remote else state.pub[0] | state.peer[0]
+    for bit, init in conflicts.touches_of((operation.near | operation.far) & ~published & ~operation.unresolved):
+        mine = context.flow.threads(init.index)
+        if bit in seen or (_one_leader(mine, use.threads) and not remote):
+            continue
+        if not context.witness.paths.reaches(init.index, use.index, lambda _: False):
+            continue
+        seen.add(bit)
+        yield _finding(context, init, use, remote)
+
+
+def _one_leader(init: ThreadSet, use: ThreadSet) -> bool:
+    """Whether one thread does both. The lane that elect.sync picks and lane 0 of the same warp pass for one: compilers
+    mix the two spellings (Triton initialises under elect.sync and arrives as thread 0)."""
+    if not one_thread(init):
+        return False
+    if subset(use, init):
+        return True
+    span = warp_range(init)
+    return one_thread(use) and span is not None and span == warp_range(use) and span[1] - span[0] == WARP
+
+
+def _touches(context: Context) -> tuple[dict[int, list[Touch]], dict[int, list[Touch]]]:
+    """mbarrier.init and every other use of an mbarrier, as touches numbered from zero."""
+    inits: dict[int, list[Touch]] = {}
+    uses: dict[int, list[Touch]] = {}
+    number = 0
+    for event in in_order(context.events):
+        for kind, region in _objects(context, event):
+            if not region.bounded:
+                continue
+            threads = context.flow.threads(event.index)
+            target = inits if kind is SyncKind.MBARRIER_INIT else uses
+            access = _INIT if kind is SyncKind.MBARRIER_INIT else _USE
+            target.setdefault(event.index, []).append(Touch(number, event.index, access, region, threads))
+            number += 1
+    return inits, uses
+
+
+def _objects(context: Context, event: Event) -> Iterator[tuple[SyncKind, Region]]:
+    sync = event.effect.sync
+    if sync is not None and event.barrier is not None and sync.kind in (SyncKind.MBARRIER_INIT, *_USES):
+        yield sync.kind, event.barrier
+    operands = {access.mbarrier for access in event.effect.accesses} - {None}
+    for operand in operands:
+        assert operand is not None
+        yield SyncKind.MBARRIER_COMPLETE_TX, context.events.values.mbarrier_region(event.index, operand)
+
+
+def _finding(context: Context, init: Touch, use: Touch, remote: bool) -> Finding:
+    witness = context.witness
+    need = (
+        "fence.mbarrier_init.release.cluster by the initialising thread and a cluster barrier"
+        if remote
+        else "a barrier of the CTA"
+    )
+    who = "a peer CTA's" if remote else "another thread's"
+    message = (
+        f"line {witness.line(init.index)}: {witness.opcode(init.index)} initialises {describe(init.region)}; line "
+        f"{witness.line(use.index)}: {witness.opcode(use.index)} is {who} use of it and nothing publishes the "
+        f"initialisation; put {need} between them"
+    )
+    route = witness.route(init, use)
+    return Finding(
+        rule="PF121",
+        name=NAMES["PF121"],
+        severity=Severity.ERROR,
+        confidence=Confidence.LIKELY,
+        kernel=context.events.function.name,
+        cause=None,
+        message=message,
+        first=witness.place(init.index, init.region),
+        second=witness.place(use.index, use.region),
+        path=witness.steps(init, use, route)[:-1],
+    )

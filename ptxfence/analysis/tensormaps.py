@@ -1,0 +1,92 @@
+"""PF110: a tensor map modified in the kernel, then used by a tensor operation without release and acquire.
+
+The same flow, run twice over the writes of the map and the operations that use it: in one run facts end with the
+release half by the modifying threads, in the other with the acquire half on the using side (proxy-semantics C.10).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxfence.analysis.conflicts import Conflicts
+from ptxfence.analysis.context import Context
+from ptxfence.analysis.effects import Direction, Fence, FenceKind, Mode, Proxy, Role
+from ptxfence.analysis.events import Event, Touch
+from ptxfence.analysis.flow import Flow
+from ptxfence.analysis.program import Program
+from ptxfence.analysis.report import Confidence, Finding, Severity
+from ptxfence.analysis.rules import NAMES
+from ptxfence.analysis.state import State
+from ptxfence.analysis.transfer import Hazard, Transfer
+from ptxfence.analysis.witness import describe
+
+
+class _Half(Transfer):
+    half = Direction.RELEASE
+
+    def fence(self, index: int, fence: Fence, state: State) -> None:
+        if fence.kind is FenceKind.TENSORMAP and fence.direction is self.half:
+            for facts in (state.own, state.warp, state.pub, state.peer):
+                facts[:] = [0] * len(facts)
+
+
+class _Released(_Half):
+    half = Direction.RELEASE
+
+
+class _Acquired(_Half):
+    half = Direction.ACQUIRE
+
+
+def unfenced(context: Context) -> Iterator[Finding]:
+    """PF110 findings of one kernel, one per operation."""
+    maps = [t for t in context.events.touches if t.access.role is Role.TENSOR_MAP and t.region.base is not None]
+    writes = [t for t in maps if t.access.proxy is Proxy.GENERIC and t.access.mode & Mode.WRITE]
+    uses = [t for t in maps if t.access.proxy is Proxy.TENSORMAP]
+    uses = [t for t in uses if any(t.region.base == w.region.base for w in writes)]
+    if not writes or not uses:
+        return
+    conflicts = Conflicts(context.events, writes, uses, lambda write, use: True)
+    program = Program(context.events, conflicts, settles=_tensormap_fence)
+    seen: set[int] = set()
+    for kind in (_Released, _Acquired):
+        hazards: list[Hazard] = []
+        Flow(program, context.handoffs, context.tick, kind=kind).hazards(hazards.append)
+        for hazard in hazards:
+            use = hazard.operation.touch
+            reaching = (touch for _, touch in conflicts.touches_of(hazard.accesses))
+            write = next((touch for touch in reaching if touch.region.base == use.region.base), None)
+            if write is not None and use.index not in seen:
+                seen.add(use.index)
+                yield _finding(context, write, use, kind.half)
+
+
+def _tensormap_fence(event: Event) -> bool:
+    return any(fence.kind is FenceKind.TENSORMAP for fence in event.effect.fences)
+
+
+def _finding(context: Context, write: Touch, use: Touch, half: Direction) -> Finding:
+    witness = context.witness
+    missing = (
+        "no fence.proxy.tensormap::generic.release (or tensormap.cp_fenceproxy) follows the modification"
+        if half is Direction.RELEASE
+        else "no fence.proxy.tensormap::generic.acquire on the map precedes the use"
+    )
+    message = (
+        f"line {witness.line(write.index)}: {witness.opcode(write.index)} modifies the tensor map at "
+        f"{describe(write.region)}; line {witness.line(use.index)}: {witness.opcode(use.index)} uses it through the "
+        f"tensormap proxy; {missing}"
+    )
+    route = witness.route(write, use)
+    return Finding(
+        rule="PF110",
+        name=NAMES["PF110"],
+        severity=Severity.ERROR,
+        confidence=Confidence.LIKELY,
+        kernel=context.events.function.name,
+        cause=None,
+        message=message,
+        first=witness.place(write.index, write.region),
+        second=witness.place(use.index, use.region),
+        path=witness.steps(write, use, route)[:-1],
+    )
