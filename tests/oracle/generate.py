@@ -236,8 +236,8 @@ class Phases:
             return
         w.put(
             f"@{issuer} mbarrier.arrive.expect_tx.shared::cta.b64 _, [bars+{8 * k}], {size};",
-            f"@{issuer} cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buf+{offset}], [in], {size}, "
-            f"[bars+{8 * k}];",
+            f"@{issuer} cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [buf+{offset}], [in], "
+            f"{size}, [bars+{8 * k}];",
         )
         if w.chance(0.15):
             w.wait(k, f"ph{k}", guard=issuer)

@@ -111,8 +111,8 @@ def fixed(kernel: Kernel, seed: int) -> list[Disagreement]:
     """(c) After fix the oracle finds nothing that a fence can repair."""
     patched = ptxfence.fix(kernel.text(32)).text
     small = _transplant(kernel, patched)
-    left = [h for h in observe(kernel, seed, text=small).hazards]
-    left = [h for h in left if family(h.rule) == "missing" and not h.unsynchronised]
+    seen = observe(kernel, seed, text=small).hazards
+    left = [h for h in seen if family(h.rule) == "missing" and not h.unsynchronised]
     return [Disagreement("fixed", f"left after fix: {hazard}") for hazard in left]
 
 
@@ -143,7 +143,7 @@ def unchanged(kernel: Kernel) -> list[Disagreement]:
     text = kernel.text(32)
     base = _shape(ptxfence.check(text))
     variants = {
-        "renamed": re.sub(r"\b(acc|mine|ph\d|[isx]\d+|p\d+|v\d)\b(?!<)", r"\1_x", _declared(text)),
+        "renamed": re.sub(r"(?<!\.)\b(acc|mine|ph\d|[isx]\d+|p\d+|v\d)\b(?!<)", r"\1_x", _declared(text)),
         "crlf": text.replace("\n", "\r\n"),
         "padded": re.sub(r"(\tbar\.sync 0;\n)", r"\1\tadd.u32 pad, pad, 1;\n", text).replace(
             ".reg .b64 out,", ".reg .b32 pad;\n\t.reg .b64 out,"),

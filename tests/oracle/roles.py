@@ -35,8 +35,8 @@ def ring(w: Writer) -> int:
     copies = rng.choice(("st", "st", "st", "cp", "cp_mbarrier")) if w.features.cp_async else "st"
     push = w.chance(0.55)
     shape = Shape(
-        push, rng.choice((1, 2)), 2 + rng.randint(0, 1) + relay, relay and push, w.chance(0.5) and copies != "cp_mbarrier",
-        copies, rng.choice(("n", "3")),
+        push, rng.choice((1, 2)), 2 + rng.randint(0, 1) + relay, relay and push,
+        w.chance(0.5) and copies != "cp_mbarrier", copies, rng.choice(("n", "3")),
     )  # fmt: skip
     arrivals = str(shape.workers) if shape.elected else f"<A:{shape.workers}>"
     _initialise(w, shape, arrivals)
@@ -91,7 +91,8 @@ def _await(w: Writer, role: int, base: int, inverted: bool = False) -> None:
     if inverted:
         w.put(f"xor.b32 v3, {phase}, 1;")
         phase = "v3"
-    w.put(f"WAIT{k}:", f"mbarrier.try_wait.parity.shared::cta.b64 {p}, [s{role}+{base}], {phase};", f"@!{p} bra WAIT{k};")
+    w.put(f"WAIT{k}:", f"mbarrier.try_wait.parity.shared::cta.b64 {p}, [s{role}+{base}], {phase};")
+    w.put(f"@!{p} bra WAIT{k};")
 
 
 def _arrive(w: Writer, shape: Shape, role: int, base: int) -> None:

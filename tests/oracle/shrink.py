@@ -1,0 +1,36 @@
+"""Makes a disagreeing kernel small: drops lines while the same kind of disagreement remains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ptxfence.errors import PtxFenceError
+from tests.oracle.kernels import Kernel
+from tests.oracle.program import OracleError
+
+
+def shrink(kernel: Kernel, disagrees: Callable[[Kernel], bool], rounds: int = 4) -> Kernel:
+    """Greedy removal of runs of lines, long ones first. A kernel that no longer runs does not count."""
+    for _ in range(rounds):
+        before = len(kernel.body)
+        for length in (8, 4, 2, 1):
+            kernel = _pass(kernel, disagrees, length)
+        if len(kernel.body) == before:
+            break
+    used = "\n".join(kernel.body)
+    functions = tuple(f for f in kernel.functions if f"call {f.split()[1].split('(')[0]}" in used)
+    return Kernel(kernel.warps, kernel.body, functions, kernel.flags)
+
+
+def _pass(kernel: Kernel, disagrees: Callable[[Kernel], bool], length: int) -> Kernel:
+    index = len(kernel.body) - length
+    while index >= 0:
+        body = kernel.body[:index] + kernel.body[index + length :]
+        smaller = Kernel(kernel.warps, body, kernel.functions, kernel.flags)
+        try:
+            if disagrees(smaller):
+                kernel = smaller
+        except (OracleError, PtxFenceError, KeyError):  # a label or register that the lines left need is gone
+            pass
+        index -= 1
+    return kernel
