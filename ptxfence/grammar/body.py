@@ -17,6 +17,7 @@ from ptxfence.grammar.scopes import RegisterTypes, Scope
 from ptxfence.grammar.shapes import ShapeError, operands_of
 
 _MAX_ERRORS = 20
+_DEEPEST = 3_000  # ptxas 13.0 runs out of parser stack between 1,000 and 3,000
 _NAMES = re.compile(NAME, re.ASCII)
 _DECLARING = frozenset(
     (".reg", ".sreg", ".shared", ".global", ".const", ".local", ".param", ".tex", ".align", ".attribute")
@@ -47,7 +48,7 @@ class Body:
         self._lists: dict[str, tuple[str, int, int]] = {}
         self._last_label = ""
         for param in params:
-            self.scopes[0].variables[param.name] = param.name
+            self.scopes[0].add_variable(param.name, param.name)
             self.variables[param.name] = param
         collecting = gc.isenabled()
         gc.disable()  # a million small live objects: collections in between find nothing and cost a third of the time
@@ -84,6 +85,8 @@ class Body:
                 break
             elif kind == kinds.OPEN:
                 scope = Scope(len(self.scopes), scope)
+                if scope.depth == _DEEPEST:
+                    self._error("scopes are nested too deeply", match.start(kind))
                 self.scopes.append(scope)
                 number = scope.index
             elif kind == kinds.CLOSE:
@@ -112,7 +115,7 @@ class Body:
         if name in scope.labels:
             self._error(f"label {name!r} is defined twice in this scope", offset)
         self._last_label = name
-        scope.labels[name] = len(self.instructions)
+        scope.add_label(name, len(self.instructions))
         self.labels[scope.unique(name)] = len(self.instructions)
 
     def _other(self, match: re.Match[str], scope: Scope) -> None:
@@ -153,14 +156,14 @@ class Body:
             self.checks.append((start, end, "declaration"))
         for item in found:
             if scope.parent is not None and scope.parent.find(item.name, item.start) is not None:
-                scope.late[item.name] = item.start
+                scope.note_late(item.name, item.start)
             if item.space == "reg" and item.count is None:
-                scope.registers[item.name] = item.type
+                scope.add_register(item.name, item.type)
             elif item.space == "reg" and item.count is not None:
-                scope.ranges[item.name] = (item.count, item.type)
+                scope.add_range(item.name, item.count, item.type)
             else:
                 unique = scope.unique(item.name)
-                scope.variables[item.name] = unique
+                scope.add_variable(item.name, unique)
                 self.variables[unique] = variable(item, self.function, unique)
         return None
 
@@ -199,7 +202,7 @@ class Body:
         if found is None:
             found = Register(name) if name[0] == "%" else Symbol(name)
         if not where.late and not any(outer.late for outer in self.scopes):
-            where.memo[name] = found
+            where.remember(name, found)
         return found
 
     def operands_at(self, start: int, end: int, scope: int) -> tuple[Operand, ...]:

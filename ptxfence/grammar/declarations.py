@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from ptxfence.grammar.lexical import COMMENT, NAME, integer
+from ptxfence.grammar.lexical import COMMENT, GAP, NAME, integer, nested
 from ptxfence.grammar.model import Variable
 from ptxfence.grammar.shapes import Refusal, ShapeError, abstract_at, accepted, tree
 
@@ -18,6 +18,9 @@ _USUAL = re.compile(
     rf"\.(reg|param)\s++(?:\.align\s++([1-9]\d*+)\s++)?\.([busf]\d++|pred)\s++({NAME})(?:<([1-9]\d*+)>|\[([1-9]\d*+)\])?\s*+$",
     re.ASCII,
 )
+_PLAIN = r"[^,(){}/]*+"
+_CALL = rf"\((?:{_PLAIN}|\({_PLAIN}\))*+\)"
+_INITIALISER = re.compile(rf"={GAP}(?:\{{{nested(7)}\}}|(?:[^,(){{}}/]|{COMMENT}|/|{_CALL})*+)", re.ASCII)
 _MARKS = re.compile(rf"{COMMENT}|[=,{{}}()]")
 
 
@@ -122,19 +125,7 @@ def _parts(text: str) -> Iterator[str]:
 
 def _without_initialisers(text: str) -> str:
     """`text` with each `= value` turned into spaces: only names and sizes matter here, and tables can be long."""
-    kept: list[str] = []
-    last = depth = 0
-    hidden: int | None = None
-    for match in _MARKS.finditer(text):
-        token = match.group()
-        depth += (token in "{(") - (token in "})")
-        if token == "=" and hidden is None:
-            kept.append(text[last : match.start()])
-            hidden = match.start()
-        elif token == "," and depth == 0 and hidden is not None:
-            kept.append(" " * (match.start() - hidden))
-            last, hidden = match.start(), None
-    return "".join((*kept, text[last:] if hidden is None else ""))
+    return _INITIALISER.sub(lambda match: " " * len(match[0]), text)
 
 
 @cache

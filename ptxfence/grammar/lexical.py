@@ -24,6 +24,13 @@ LOC_GAP = rf"\s*+(?:(?:{COMMENT}|{LOC})\s*+)*+"
 _COMMENT = re.compile(COMMENT)
 
 
+def nested(depth: int, stop: str = "") -> str:
+    """Text whose braces nest at most `depth` deep; `stop` are characters that end it."""
+    inside = rf"|\{{{nested(depth - 1, stop)}\}}" if depth else ""
+    plain = rf"[^{stop}{{}}/\"]*+"
+    return rf"{plain}(?:(?:{COMMENT}|/|{STRING}{inside}){plain})*+"
+
+
 def blank_comments(text: str) -> str:
     """`text` with each comment turned into spaces, so that positions stay."""
     if "/" not in text:

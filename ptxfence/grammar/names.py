@@ -14,6 +14,7 @@ from ptxfence.grammar.scopes import Scope
 
 _PUNCTUATION = str.maketrans(dict.fromkeys(",[]{}()+-|!<>*/~&^?:;=@", " "))
 _DIGITS = "0123456789"
+_WORD = re.compile(r"[\w.$%]", re.ASCII)
 _NAME = re.compile(NAME, re.ASCII)
 
 
@@ -35,7 +36,7 @@ def unknown_names(outer: frozenset[str], body: Body) -> Iterator[tuple[str, int]
             if _in_range(scope, name) or name in outer or scope.find(name, body.end) is not None:
                 continue
             if name[0] != "%" or name.rstrip(_DIGITS) in stems:
-                yield f"{name} is not declared", _first(instructions, name)
+                yield f"{name[:80]} is not declared", _first(instructions, name)
     yield from _unknown_guards(body)
     yield from _unknown_targets(body, outer)
 
@@ -64,11 +65,13 @@ def _in_range(scope: Scope, name: str) -> bool:
 
 
 def _first(instructions: list[Instruction], name: str) -> int:
-    whole = re.compile(rf"(?<![\w.$%]){re.escape(name)}(?![\w$])", re.ASCII)
     for instruction in instructions:
-        match = whole.search(blank_comments(instruction.operand_text))
-        if match is not None:
-            return instruction.operand_start + match.start()
+        text = blank_comments(instruction.operand_text)
+        at = text.find(name)
+        while at >= 0:
+            if not _WORD.match(text, at + len(name)) and not (at and _WORD.match(text, at - 1)):
+                return instruction.operand_start + at
+            at = text.find(name, at + 1)
     return instructions[0].start
 
 
@@ -76,11 +79,11 @@ def _unknown_guards(body: Body) -> Iterator[tuple[str, int]]:
     for guard in sorted({instruction.guard or "" for instruction in body.instructions} - {""}):
         if guard not in body.registers:
             user = next(instruction for instruction in body.instructions if instruction.guard == guard)
-            yield f"predicate {guard} is not declared", user.start
+            yield f"predicate {guard[:80]} is not declared", user.start
 
 
 def _unknown_targets(body: Body, outer: frozenset[str]) -> Iterator[tuple[str, int]]:
     for label, names in body.targets.items():
         for name in names:
             if name not in body.labels and name not in outer:
-                yield f"{name} in the list {label} is not declared", body.list_offset(label)
+                yield f"{name[:80]} in the list {label[:80]} is not declared", body.list_offset(label)

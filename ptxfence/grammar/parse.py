@@ -19,7 +19,9 @@ def _pattern(source: str, flags: int = 0) -> re.Pattern[str]:
 
 
 _GAP = _pattern(GAP)
-_WORD = _pattern(r"\.([A-Za-z_]\w*+)|(@@DWARF[^\n]*+)|(;)")
+# What `cuobjdump -ptx` prints before each module.
+_DUMP = r"Fatbin \w++ code:[ \t\r]*+\n=++[ \t\r]*+\n(?:[A-Za-z][\w ]*+(?:=[^\n]*+)?\r?\n)*+"
+_WORD = _pattern(rf"\.([A-Za-z_]\w*+)|(@@DWARF[^\n]*+|{_DUMP})|(;)")
 _VERSION = _pattern(rf"\.version{GAP}(\d++\.\d++)")
 _TARGET = _pattern(rf"\.target{GAP}([A-Za-z]\w*+(?:{GAP},{GAP}[A-Za-z]\w*+)*+)")
 _ADDRESS_SIZE = _pattern(rf"\.address_size{GAP}(\d++)")
@@ -30,7 +32,6 @@ _HEAD = _pattern(rf"(?:{_PRAGMA}|[^;{{}}=/\".]++|\.|{COMMENT}|/|{STRING})*+")
 _TO_END = _pattern(rf"(?:[^;{{}}=/\"]++|{COMMENT}|/|{STRING})*+")
 _VALUE = _pattern(rf"(?:[^;/\"]++|{COMMENT}|/|{STRING})*+")
 _SECTION = _pattern(rf"\.section{GAP}\.[A-Za-z_][\w.]*+{GAP}")
-_SOURCE = _pattern(r"\.source_begin\b.*?\.source_end\b", re.DOTALL)
 _LINE = _pattern(r"[^\n]*+")
 _RECOVERY = _pattern(r"[^;\n]*+(?:;|\n(?=\s*+\.)|\n|\Z)")
 
@@ -135,8 +136,10 @@ class _Parser:
             return self._fail("expected a .name after .section")
         if self.text[opening : opening + 1] != "{":
             return self._fail(f"expected '{{' after .{word}")
-        source = _SOURCE.search(self.text, opening) if word != "section" else None
-        closing = closing_brace(self.text, source.end() if source else opening, 2 if source else 0)
+        inside, depth = opening, 0
+        if word != "section":
+            inside, depth = self._source_end(opening)
+        closing = closing_brace(self.text, inside, depth)
         if closing is None:
             self._error("this '{' is never closed", opening)
             self.at = len(self.text)
@@ -145,6 +148,14 @@ class _Parser:
         if word == "section":
             self.modules[-1].sections.append((opening + 1, closing))
         return None
+
+    def _source_end(self, opening: int) -> tuple[int, int]:
+        """Past `.source_end` of cuTile's source section, whose text has braces of its own: (offset, open braces)."""
+        begin = self.text.find(".source_begin", opening)
+        end = self.text.find(".source_end", begin) if begin >= 0 else -1
+        if end < 0:
+            return opening, 0
+        return end, self.text.count("{", opening, begin) - self.text.count("}", opening, begin)
 
     def _declaration(self, word: str) -> None:
         start = self.at

@@ -9,21 +9,63 @@ from collections.abc import Iterator, Mapping
 
 from ptxfence.grammar.model import Operand, Register, Symbol
 
+# Shared by all scopes that declare nothing (most of them); replaced before the first write.
+_NO_NAMES: dict[str, str] = {}
+_NO_RANGES: dict[str, tuple[int, str]] = {}
+_NO_OFFSETS: dict[str, int] = {}
+_NO_OPERANDS: dict[str, Operand] = {}
+
 
 class Scope:
     """One `{ }` with its names. `ranges` are the parametrised ones: `%r<10>` -> `%r0` to `%r9`."""
 
-    __slots__ = ("index", "labels", "late", "memo", "parent", "ranges", "registers", "variables")
+    __slots__ = ("depth", "index", "labels", "late", "memo", "parent", "ranges", "registers", "variables")
 
     def __init__(self, index: int, parent: Scope | None) -> None:
         self.index = index
         self.parent = parent
-        self.registers: dict[str, str] = {}
-        self.ranges: dict[str, tuple[int, str]] = {}
-        self.variables: dict[str, str] = {}
-        self.labels: dict[str, int] = {}
-        self.late: dict[str, int] = {}  # name -> offset of the declaration, where an outer scope has that name too
-        self.memo: dict[str, Operand] = {}
+        self.depth: int = parent.depth + 1 if parent is not None else 0
+        self.registers = _NO_NAMES
+        self.ranges = _NO_RANGES
+        self.variables = _NO_NAMES
+        self.labels = _NO_OFFSETS
+        self.late = _NO_OFFSETS  # name -> offset of the declaration, where an outer scope has that name too
+        self.memo = _NO_OPERANDS
+
+    def add_register(self, name: str, kind: str) -> None:
+        if self.registers is _NO_NAMES:
+            self.registers = {}
+        self.registers[name] = kind
+
+    def add_range(self, stem: str, count: int, kind: str) -> None:
+        if self.ranges is _NO_RANGES:
+            self.ranges = {}
+        self.ranges[stem] = (count, kind)
+
+    def add_variable(self, name: str, unique: str) -> None:
+        if self.variables is _NO_NAMES:
+            self.variables = {}
+        self.variables[name] = unique
+
+    def add_label(self, name: str, offset: int) -> None:
+        if self.labels is _NO_OFFSETS:
+            self.labels = {}
+        self.labels[name] = offset
+
+    def note_late(self, name: str, offset: int) -> None:
+        if self.late is _NO_OFFSETS:
+            self.late = {}
+        self.late[name] = offset
+
+    def remember(self, name: str, operand: Operand) -> None:
+        if self.memo is _NO_OPERANDS:
+            self.memo = {}
+        self.memo[name] = operand
+
+    @property
+    def blank(self) -> bool:
+        """Whether the scope declares nothing."""
+        return not (self.registers or self.ranges or self.variables or self.labels)
 
     def unique(self, name: str) -> str:
         return f"{name}#{self.index}" if self.index else name
@@ -47,7 +89,7 @@ class Scope:
         """The operand that `name` means at `offset`; None where nothing in the function declares it."""
         scope: Scope | None = self
         while scope is not None:
-            found = scope._own(name)
+            found = None if scope.blank else scope._own(name)
             if found is not None and scope.late.get(name, -1) <= offset:
                 return found
             scope = scope.parent

@@ -25,7 +25,9 @@ _TOKEN = re.compile(
 # adds at most one level to lark's tree.
 _DEPTH = 200
 _LENGTH = 1_000_000  # no statement with operands of this length is real (names of 2,000 characters are)
-_RUN = re.compile(r"((?:[^,{}()]{1,12}),)\1+")
+_TABLE = 1_000  # characters of an initialiser that is long
+_RUN = re.compile(r"((?:[^,{}()]{1,60}),)\1+")
+_NUMBERS = re.compile(r"(?:-?(?:0[xX][0-9a-fA-F]++|\d[\d.]*+)\s*+,\s*+){3,}+(?=-?\d)", re.ASCII)
 
 _T = TypeVar("_T")
 
@@ -93,8 +95,15 @@ def accepted(result: _T | Refusal, text: str) -> _T:
 
 def refusal(text: str, start: str) -> ShapeError | None:
     """Why `text` is no `start` (a rule of ptx.lark); None if it is one."""
+    if start == "declaration" and len(text) > _TABLE and refusal(_NUMBERS.sub("", text), start) is None:
+        return None  # most of a long table is numbers; where it is wrong, the text itself says where
     shape, _ = abstract(text)
-    result = _operand_template(shape) if start == "operands" else tree(_RUN.sub(r"\1", shape), start)
+    if start == "operands":
+        result = _operand_template(shape)
+    else:
+        result = tree(_RUN.sub(r"\1", shape), start)
+        if isinstance(result, Refusal):
+            result = tree(shape, start)  # again without the short cut, for the place
     if isinstance(result, Refusal):
         return ShapeError(result.message, _offset(text, result.position))
     return None

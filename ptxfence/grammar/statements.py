@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import re
 
-from ptxfence.grammar.lexical import COMMENT, GAP, LOC_GAP, NAME, STRING
+from ptxfence.grammar.lexical import COMMENT, GAP, LOC_GAP, NAME, STRING, nested
 
 _VECTOR = rf"\{{(?:[^{{}};/\"]++|{COMMENT}|/)*+\}}"
 _REST = rf"[^;{{}}/\"]*+(?:(?:{COMMENT}|/|{_VECTOR})[^;{{}}/\"]*+)*+"
-
-
-def _nested(depth: int, stop: str = "") -> str:
-    """Text whose braces nest at most `depth` deep; `stop` are characters that end it."""
-    inside = rf"|\{{{_nested(depth - 1, stop)}\}}" if depth else ""
-    plain = rf"[^{stop}{{}}/\"]*+"
-    return rf"{plain}(?:(?:{COMMENT}|/|{STRING}{inside}){plain})*+"
-
-
-_BRACES = rf"\{{{_nested(3, ';')}\}}"  # of an initialiser
+_BRACES = rf"\{{{nested(3, ';')}\}}"  # of an initialiser
 _TEXT = rf"[^;{{}}/\"]*+(?:(?:{COMMENT}|/|{STRING}|{_BRACES})[^;{{}}/\"]*+)*+"
 # The look-behind and look-ahead tell a label `L:` or `L :`; modifiers may stand off: `mov .b32`.
 _OPCODE = rf"[A-Za-z_][\w.:]*+(?<!:)(?!{GAP}:)(?:(?=\s*+[./])(?:{GAP}\.[A-Za-z_][\w.]*+(?:::[\w.]++)*+)*+)?+"
@@ -36,7 +27,7 @@ STATEMENT = re.compile(
     re.ASCII,
 )
 
-_BLOCK = re.compile(rf"\{{{_nested(4)}\}}", re.ASCII)
+_BLOCK = re.compile(rf"\{{{nested(4)}\}}", re.ASCII)
 BRACES = re.compile(rf"{COMMENT}|{STRING}|\{{[^{{}}/\"]*+\}}|[{{}}]", re.ASCII)
 
 opcodes: dict[str, str] = {}  # as written -> clean, for the life of the process
