@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -14,11 +14,9 @@ from ptxfence.analysis.findings import Findings
 from ptxfence.analysis.flow import Flow
 from ptxfence.analysis.handoff import Handoffs
 from ptxfence.analysis.program import Program, Step
-from ptxfence.analysis.program import Program, Step
 from ptxfence.analysis.report import Finding
 from ptxfence.analysis.state import State
 from ptxfence.analysis.transfer import Changes, Hazard
-from ptxfence.analysis.transfer import Hazard, Transfer
 from ptxfence.analysis.values import Values
 from ptxfence.grammar import Function, Module, PtxFile
 from ptxfence.rewrite.edits import insertion_after, insertion_point
@@ -64,7 +62,7 @@ class Kernel:
         self.cfg = Cfg(function)
         self.events = Events(module, function, self.cfg, Values(function, self.cfg, module))
         self.conflicts = Conflicts(self.events)
-        self.flow = OpenFlow(Program(self.events, self.conflicts), Handoffs(self.events))
+        self.flow = Flow(Program(self.events, self.conflicts), Handoffs(self.events), changes=Changes(open=True))
         self.levels: dict[Spot, Level] = {}
         for block in self.flow.inputs:
             self._read(block)

@@ -103,10 +103,8 @@ class Routes:
         return bool(mask & self._hot(after))
 
     def _receive(self, index: int, after: Spot) -> None:
-        waiter = self.kernel.flow.handoffs.waiters.get(index)
-        for release in (r for group in waiter.groups for r in group) if waiter else ():
-            message = self.kernel.flow.messages.get(release.index)
-            if message is None or not (message.own | message.pub | message.peer) & self._hot(after):
+        for release, bits in self.kernel.handed_over(index):
+            if not bits & self._hot(after):
                 continue
             assert release.effect.sync is not None
             if release.effect.sync.kind is SyncKind.CP_ASYNC_ARRIVE:

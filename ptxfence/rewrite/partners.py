@@ -1,0 +1,190 @@
+"""Who may synchronise with whom, and what lies between: the questions that trails.py asks about a kernel.
+
+Written for recheck.py alone: the flow answers the same questions elsewhere and in another way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+from ptxfence.analysis.conditions import ThreadSet, disjoint
+from ptxfence.analysis.effects import FenceKind, SyncKind
+from ptxfence.analysis.events import Event, Events, Touch
+from ptxfence.analysis.region import Region
+from ptxfence.analysis.regions import Overlap, overlap
+
+_ARRIVALS = (SyncKind.MBARRIER_ARRIVE, SyncKind.CP_ASYNC_ARRIVE, SyncKind.TCGEN05_COMMIT)
+_ORDINARY = (SyncKind.MBARRIER_ARRIVE, SyncKind.BAR_ARRIVE, SyncKind.BAR, SyncKind.TCGEN05_COMMIT)
+
+
+class Partners:
+    """One kernel's synchronising events."""
+
+    def __init__(self, events: Events) -> None:
+        self.events = events
+        self.cfg = events.cfg
+        self._waits_for: dict[int, tuple[Event, ...]] = {}
+        self._between: dict[tuple[int, int, int], bool] = {}
+        self._places = {
+            event.index: (block, position)
+            for block, found in events.by_block.items()
+            for position, event in enumerate(found)
+        }
+
+    def place(self, index: int) -> tuple[int, int]:
+        """Block of an event and its position among the events of the block."""
+        return self._places[index]
+
+    @cached_property
+    def all(self) -> tuple[Event, ...]:
+        return tuple(event for found in self.events.by_block.values() for event in found)
+
+    @cached_property
+    def fences(self) -> tuple[Event, ...]:
+        return tuple(e for e in self.all if any(f.kind is FenceKind.ASYNC for f in e.effect.fences))
+
+    def _of(self, *kinds: SyncKind) -> list[Event]:
+        return [e for e in self.all if e.effect.sync is not None and e.effect.sync.kind in kinds]
+
+    @cached_property
+    def _waits(self) -> list[Event]:
+        return self._of(SyncKind.MBARRIER_WAIT)
+
+    @cached_property
+    def _bars(self) -> list[Event]:
+        return self._of(SyncKind.BAR)
+
+    def is_bar(self, index: int) -> bool:
+        """Whether the event is a CTA (or named) barrier that its threads wait at."""
+        return any(bar.index == index for bar in self._bars)
+
+    def waits_on(self, barrier: Region) -> list[Event]:
+        """Waits on an mbarrier; none if it is not known which one it is."""
+        return [w for w in self._waits if w.barrier is not None and _same(w.barrier, barrier)]
+
+    def waits_for(self, release: Event) -> tuple[Event, ...]:
+        """Waits that the release may end."""
+        found = self._waits_for.get(release.index)
+        if found is None:
+            found = self._waits_for[release.index] = tuple(self._partners(release))
+        return found
+
+    def _partners(self, release: Event) -> list[Event]:
+        kind = _kind(release)
+        mine = self.events.values.threads(release.index)
+        if kind in (SyncKind.BAR, SyncKind.BAR_ARRIVE):
+            return [b for b in self._bars if b is not release and _ids_meet(release, b) and self._others(mine, b)]
+        if kind not in _ARRIVALS or release.barrier is None:
+            return []
+        candidates = self.waits_on(release.barrier)
+        nearest = self._nearest(release.index, frozenset(w.index for w in candidates))
+        return [w for w in candidates if self._others(mine, w) or (w.index in nearest and not self._alone(mine, w))]
+
+    def _others(self, mine: ThreadSet, wait: Event) -> bool:
+        return disjoint(mine, self.events.values.threads(wait.index))
+
+    def _alone(self, mine: ThreadSet, wait: Event) -> bool:
+        """Whether one and the same thread releases and waits."""
+        single = any(
+            not a.negated and (a.key == "elect" or (a.key in ("tid.x", "lane") and a.hi - a.lo == 1)) for a in mine
+        )
+        return single and mine == self.events.values.threads(wait.index)
+
+    def roles_of(self, wait: Event) -> list[list[Event]]:
+        """Releases that the wait waits for, those that the same threads may make in one list."""
+        roles: list[list[Event]] = []
+        for release in (r for r in self._of(*_ARRIVALS) if wait in self.waits_for(r)):
+            mine = self.events.values.threads(release.index)
+            home = next((r for r in roles if any(not self._others(mine, other) for other in r)), None)
+            if home is None:
+                roles.append([release])
+            else:
+                home.append(release)
+        return roles
+
+    # --- control flow ----------------------------------------------------------------------------
+
+    def _nearest(self, index: int, wanted: frozenset[int]) -> frozenset[int]:
+        """The wanted instructions that control flow comes to first."""
+        found: set[int] = set()
+
+        def visit(i: int) -> bool:
+            if i in wanted:
+                found.add(i)
+            return i not in wanted
+
+        self._explore(index, visit)
+        return frozenset(found)
+
+    def always_between(self, first: int, fence: int, last: int, who: ThreadSet) -> bool:
+        """Whether every path that threads `who` take from one event to the next passes `fence`."""
+        key = (first, fence, last)
+        if key not in self._between:
+            reached = False
+
+            def visit(i: int) -> bool:
+                nonlocal reached
+                reached |= i == last
+                return i not in (fence, last)
+
+            self._explore(first, visit, who)
+            self._between[key] = not reached
+        return self._between[key]
+
+    def fenced_releases(self, access: Touch, fences: Callable[[Event], bool]) -> frozenset[int]:
+        """Releases that the accessing thread comes to after the access, with a fence between on every path.
+
+        Only in the same round of the loop around the access: a release of the next round may have been waited for
+        before the access.
+        """
+        loops = self.cfg.loops_of.get(self.cfg.block_of(access.index), ())
+        header = self.cfg.blocks[self.cfg.loops[loops[-1]].header].start if loops else -1
+        by_index = {e.index: e for e in self.all}
+        reached: set[int] = set()
+        bare: set[int] = set()
+
+        def note(into: set[int], stop_at_fences: bool) -> Callable[[int], bool]:
+            def visit(i: int) -> bool:
+                event = by_index.get(i)
+                if event is not None and event.effect.sync is not None and event.effect.sync.kind in _ORDINARY:
+                    into.add(i)
+                fenced = event is not None and self.cfg.instructions[i].guard is None and fences(event)
+                return i not in (header, access.index) and not (stop_at_fences and fenced)
+
+            return visit
+
+        self._explore(access.index, note(reached, False), access.threads)
+        self._explore(access.index, note(bare, True), access.threads)
+        return frozenset(reached - bare)
+
+    def _explore(self, index: int, visit: Callable[[int], bool], who: ThreadSet = frozenset()) -> None:
+        """Calls `visit` for the instructions after `index`, path by path; False ends a path.
+
+        `who` limits the paths to those that such threads take.
+        """
+        seen: set[int] = set()
+        work = [(self.cfg.block_of(index), index + 1)]
+        while work:
+            block, first = work.pop()
+            if not all(visit(i) for i in range(first, self.cfg.blocks[block].end)):
+                continue
+            for successor in self.cfg.succs[block]:
+                if successor not in seen and not disjoint(who, self.events.values.edge(block, successor)):
+                    seen.add(successor)
+                    work.append((successor, self.cfg.blocks[successor].start))
+
+
+def _kind(event: Event) -> SyncKind:
+    assert event.effect.sync is not None
+    return event.effect.sync.kind
+
+
+def _same(a: Region, b: Region) -> bool:
+    return a.bounded and b.bounded and overlap(a, b) is not Overlap.NO
+
+
+def _ids_meet(a: Event, b: Event) -> bool:
+    if a.ids is None or b.ids is None:
+        return False
+    return a.ids[0] <= b.ids[1] and b.ids[0] <= a.ids[1]
