@@ -12,7 +12,7 @@ from ptxfence.analysis.isa_operations import Op, operation
 from ptxfence.analysis.values_domain import interval
 from ptxfence.analysis.values_graph import Node
 from ptxfence.analysis.values_ops import HANDLERS, Sources
-from ptxfence.analysis.values_solve import PhiArgs, Solver
+from ptxfence.analysis.values_solve import COUNTER, PhiArgs, Solver
 from ptxfence.analysis.values_special import Launch, is_uniform_name, special_register
 from ptxfence.analysis.values_ssa import Definition, Definitions
 from ptxfence.grammar.instruction import Instruction
@@ -154,7 +154,7 @@ class Builder:
             names += [instruction.guard, register]
         for name in names:
             ref = self._ref(name, self.definitions.reaching(name, index))
-            if ref is not None:
+            if ref is not None and ref != (index, register):
                 found.append(ref)
         return found
 
@@ -232,10 +232,11 @@ class Builder:
 
     def _close(self, ref: Ref, since: int) -> None:
         """All arguments are there: drop a phi that merges nothing, express a linear one by its loop's counter."""
-        phi = self._placeholders.pop(ref)
+        phi = self._placeholders[ref]
         args: PhiArgs = []
         for pred, source in self._incoming(str(ref[0]), int(ref[1])):
             args.append((pred, self._memo.get(source) or self._placeholders[source]))
+        del self._placeholders[ref]
         self.solver.phi_args[phi] = args
         replacement = self._simplified(phi, int(ref[1]), args)
         self._memo[ref] = replacement or phi
@@ -277,7 +278,7 @@ class Builder:
 
     def _counter(self, block: int, entries: list[int], latches: list[int]) -> Node:
         """The number of completed iterations of the loop with this header, from its last entry."""
-        counter = self.graph.phi("#iteration", block, 64)
+        counter = self.graph.phi(COUNTER, block, 64)
         if counter not in self.solver.phi_args:
             following = self.graph.add(counter, self.graph.const(1), 64)
             args = [(pred, self.graph.const(0)) for pred in entries] + [(pred, following) for pred in latches]

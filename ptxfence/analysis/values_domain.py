@@ -177,14 +177,14 @@ def join(a: Value, b: Value) -> Value:
 
 
 def hull(value: Value) -> Value:
-    """One span a base."""
+    """One span a base; anything where there are too many bases."""
     if len(value) == 1:
         return value
     spans: dict[BaseSum, Span] = {}
     for span in value:
         old = spans.get(span.base)
         spans[span.base] = merge(old, span) if old else span
-    return tuple(spans.values())
+    return tuple(spans.values()) if len(spans) <= LIMIT else top(64)
 
 
 def _capped(spans: list[Span]) -> Value:
@@ -242,7 +242,7 @@ def unsigned(value: Value, width: int) -> Value:
     limit = (1 << width) - 1
     if len(value) == 1:
         span = value[0]
-        if span.lo >= 0 and span.hi <= limit or span.base:
+        if (span.lo >= 0 and span.hi <= limit) or span.base:
             return value
     return _unique([_normal(s, width, 0) for s in value])
 
@@ -252,7 +252,7 @@ def signed(value: Value, width: int) -> Value:
     half = 1 << (width - 1)
     if len(value) == 1:
         span = value[0]
-        if span.lo >= -half and span.hi < half or span.base:
+        if (span.lo >= -half and span.hi < half) or span.base:
             return value
     return _unique([_normal(s, width, half) for s in value])
 

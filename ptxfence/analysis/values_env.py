@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxfence.analysis.values_domain import Value, bounds, clip, plain, single
+from ptxfence.analysis.values_domain import Value, bounds, clip, interval, plain, single
 from ptxfence.analysis.values_graph import Graph, Node
 
 # An expression lies in the circular interval [lo, hi] modulo 2**width.
@@ -21,15 +21,25 @@ SWAPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "gt": "lt", "le": "ge", "ge": "le
 
 
 class Env:
-    """A conjunction of constraints. `bloom` tells cheaply which nodes it cannot concern."""
+    """A conjunction of constraints. `bloom` tells cheaply which nodes it cannot concern.
 
-    __slots__ = ("bloom", "empty", "table")
+    `table` constrains nodes; `forms` lists, for each atom, the linear forms with it that are constrained, because
+    what they say of the atom depends on what the other terms can be at the time.
+    """
+
+    __slots__ = ("bloom", "empty", "forms", "table")
 
     def __init__(self, table: dict[Node, list[tuple[int, int, int]]]) -> None:
         self.table = table
+        self.forms: dict[Node, list[Constraint]] = {}
         bloom = 0
-        for node in table:
-            bloom |= node.bloom if node.op == "lin" else 1 << (node.id & 255)
+        for node, rows in table.items():
+            if node.op != "lin":
+                bloom |= 1 << (node.id & 255)
+                continue
+            for atom, _ in node.terms:
+                bloom |= 1 << (atom.id & 255)
+                self.forms.setdefault(atom, []).extend((node, *row) for row in rows)
         self.bloom = bloom
         self.empty = not table
 
@@ -48,6 +58,20 @@ class Env:
         for node, lo, hi, width in found:
             table[node] = [*table.get(node, ()), (lo, hi, width)]
         return Env(table)
+
+
+def share(total: tuple[int, int], rest: tuple[int, int], k: int, row: tuple[int, int, int]) -> tuple[int, int] | None:
+    """Bounds of x where `k * x + rest` spans `total` and lies in the circular interval `row`; None if it tells nothing."""
+    lo, hi, width = row
+    if total[1] - total[0] >= 1 << width:
+        return None
+    piece = clip(interval(*total), lo, hi, width)
+    if not piece:
+        return None
+    low, high = piece[0].lo - rest[1], piece[0].hi - rest[0]
+    if k < 0:
+        low, high, k = -high, -low, -k
+    return -(-low // k), high // k
 
 
 EMPTY = Env({})
@@ -125,7 +149,7 @@ def _push(graph: Graph, node: Node, lo: int, hi: int, width: int, depth: int) ->
         k = int(node.data[0])
         new = _stretched(lo, hi, width, k, (1 << k) - 1)
         yield from _push(graph, node.args[0], *new, node.width, depth - 1)
-    elif node.op == "and" and 0 <= lo:
+    elif node.op == "and" and lo >= 0:
         mask = int(node.data[0])
         low = (mask & -mask) - 1
         if mask | low == (1 << mask.bit_length()) - 1 and graph.fits(node.args[0], mask.bit_length()):
@@ -156,13 +180,10 @@ def _push_select(graph: Graph, node: Node, lo: int, hi: int, width: int, depth: 
 
 def _push_linear(graph: Graph, node: Node, lo: int, hi: int, width: int, depth: int) -> Iterator[Constraint]:
     lo, hi = lo - node.const, hi - node.const
-    if len(node.terms) > 1:
-        yield graph.linear(0, dict(node.terms), 64), lo, hi, width
-        return
     atom, k = node.terms[0]
-    if k == -1:
+    if len(node.terms) > 1 or k not in (1, -1):
+        yield graph.linear(0, dict(node.terms), 64), lo, hi, width
+    elif k == -1:
         yield from _push(graph, atom, -hi, -lo, width, depth - 1)
-    elif k == 1:
+    else:
         yield from _push(graph, atom, lo, hi, width, depth - 1)
-    elif k > 1 and 0 <= lo + node.const and hi < 1 << width and graph.fits(node, width):  # no wrap: divide
-        yield from _push(graph, atom, -(-lo // k), hi // k, width, depth - 1)

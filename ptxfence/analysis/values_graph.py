@@ -15,6 +15,7 @@ from ptxfence.analysis.values_domain import SPACE_BITS, Value, plain, value_bits
 
 Terms = tuple[tuple["Node", int], ...]
 _BLOOM = 255
+_FOLDED = frozenset(("div", "and", "shr", "shrs", "mulhis"))
 
 
 class Node:
@@ -130,12 +131,52 @@ class Graph:
             if k:
                 kept.append((atom, k))
         if len(kept) > 1:
-            for atom, _ in kept:
-                if atom.op in ("div", "and"):
-                    const, kept = self._fold(const, kept, width)
-                    break
+            ops = {atom.op for atom, _ in kept}
+            if "shr" in ops and not ops.isdisjoint(("shrs", "mulhis")):
+                kept = self._signed_divisions(kept)
+            if not ops.isdisjoint(_FOLDED):
+                const, kept = self._fold(const, kept, width)
             kept.sort(key=_id)
         return self._lin(const, tuple(kept))
+
+    def _signed_divisions(self, terms: list[tuple[Node, int]]) -> list[tuple[Node, int]]:
+        """`(t >> s) + (t >>> 31)` with t the high half of `x * magic` (plus x) is `x div n`.
+
+        A dividend of unknown sign is taken to be >= 0: compilers index rings with it, and a negative index would
+        leave the object.
+        """
+        table = dict(terms)
+        for atom, k in terms:
+            if atom.op != "shr" or atom.data[0] != 31 or atom.width != 32:
+                continue
+            high = atom.args[0]
+            for other in table:
+                shift = int(other.data[0]) if other.op == "shrs" and other.args[0] is high else 0 if other is high else -1
+                if shift < 0 or table[other] != k or (found := self._signed_divisor(high, shift)) is None:
+                    continue
+                del table[atom], table[other]
+                new = self.atom("div", (found[0],), (found[1],), 32)
+                table[new] = table.get(new, 0) + k
+                break
+        return list(table.items())
+
+    def _signed_divisor(self, high: Node, shift: int) -> tuple[Node, int] | None:
+        product = next((a for a in (high, *high.args) if a.op == "mulhis" and self.is_const(a.args[1])), None)
+        if product is None:
+            return None
+        x, magic = product.args[0], product.args[1].const
+        if high is not product:
+            magic += 1 << 32
+            inner = x.args[0] if x.op == "sext" else x
+            if self.add(high, product, 32, -1) not in (inner, x):
+                return None
+        if magic <= 0:
+            return None
+        n = -(-(1 << (32 + shift)) // magic)
+        lowest = min(span.lo for span in self.evaluate(x))
+        if n < 2 or (magic * n - (1 << (32 + shift))) >= 1 << (shift + 1) or -(1 << 20) < lowest < 0:
+            return None
+        return x, n
 
     def _fold(self, const: int, terms: list[tuple[Node, int]], width: int) -> tuple[int, list[tuple[Node, int]]]:
         """Rewrite `a*x - a*n*(x div n)` to `a*(x rem n)` and `a*x - a*(x & m)` to `a*(x & ~m)`."""
@@ -161,7 +202,7 @@ class Graph:
 
     def _complement(self, atom: Node, amount: int, width: int) -> Node:
         if atom.op == "div":
-            return self.atom("rem", atom.args, (amount,), atom.width)
+            return self.remainder(atom.args[0], amount, atom.width)
         return self.atom("and", atom.args, (~amount & ((1 << atom.width) - 1),), atom.width)
 
     def parts(self, node: Node) -> tuple[int, Terms]:
@@ -204,8 +245,8 @@ class Graph:
                 if span.lo < 0 or span.hi >= limit:
                     return False
                 continue
-            room = self._room(span.base)
-            if room == 0 or room > limit or span.hi >= limit or span.lo < 0:
+            room = self._room(span.base)  # what is addressed exists, even where the bounds are wider
+            if room == 0 or room > limit or span.hi >= 2 * room or span.lo <= -room:
                 return False
         return True
 
@@ -269,7 +310,8 @@ class Graph:
             if name.startswith("@"):
                 return -1
             return (((1 << SPACE_BITS) - 1) & ~(self.alignment[name] - 1)) >> right
-        return value_bits(self.evaluate(atom))
+        bits = value_bits(self.evaluate(atom))
+        return int(atom.data[0]) if bits < 0 and atom.op == "and" else bits
 
     def split(self, node: Node, k: int) -> tuple[dict[Node, int], int, Node]:
         """`node` as (terms and constant that are multiples of `2**k`, remainder)."""
@@ -278,7 +320,12 @@ class Graph:
         high: dict[Node, int] = {}
         rest: dict[Node, int] = {}
         for atom, factor in terms:
-            (high if (factor * self._atom_align(atom)) & low == 0 else rest)[atom] = factor
+            if (factor * self._atom_align(atom)) & low == 0:
+                high[atom] = factor
+            elif abs(factor) > low and factor & low <= low >> 1:
+                high[atom], rest[atom] = factor & ~low, factor & low
+            else:
+                rest[atom] = factor
         return high, const & ~low, self.linear(const & low, rest, 64)
 
     def _atom_align(self, atom: Node) -> int:
@@ -304,7 +351,7 @@ class Graph:
         const, terms = self.parts(a)
         scaled: dict[Node, int] = {}
         for atom, factor in terms:
-            if atom.op == "sym" and 0 < int(atom.data[1]):
+            if atom.op == "sym" and int(atom.data[1]) > 0:
                 back = min(k, int(atom.data[1]))
                 inner = self.atom("sym", (), (atom.data[0], int(atom.data[1]) - back))
                 scaled[inner] = scaled.get(inner, 0) + (factor << (k - back))
@@ -337,6 +384,10 @@ class Graph:
         return self._rejoin(moved, const >> k, low, width)
 
     def _shr_atom(self, op: str, a: Node, k: int, width: int) -> Node:
+        if a.op == "lin" and not a.const and len(a.terms) == 1 and (found := self._magic(*a.terms[0], k)) is not None:
+            return found
+        if a.op == "div":
+            return self.atom("div", a.args, (int(a.data[0]) << k,), a.width)
         if a.op == "shr" and op == "shr":
             return self.atom("shr", a.args, (int(a.data[0]) + k,), a.width)
         if a.op == "and":
@@ -372,16 +423,16 @@ class Graph:
 
     def _and_lin(self, a: Node, mask: int, width: int) -> Node:
         top = mask.bit_length()
-        high, const, rest = self.split(a, top)
-        if high or const:  # bits above the mask do not matter
-            return self.and_const(rest, mask, width)
-        ones = ~mask & ((1 << top) - 1)  # holes in the mask
-        k = ones.bit_length()
-        if top == width or self.fits(a, top):
-            high, const, rest = self.split(a, k)
-            if high or const:
-                if top == width or self.fits(rest, top):
-                    return self._rejoin(high, const, self.and_const(rest, mask, width), width)
+        inside = top == width or self.fits(a, top)
+        if not inside:
+            high, const, rest = self.split(a, top)
+            if high or const:  # bits above the mask do not matter
+                return self.and_const(rest, mask, width)
+        else:
+            ones = ~mask & ((1 << top) - 1)  # holes in the mask
+            high, const, rest = self.split(a, ones.bit_length())
+            if (high or const) and (top == width or self._rest_inside(rest, top)):
+                return self._rejoin(high, const, self.and_const(rest, mask, width), width)
         parts = self._disjoint(a)
         if parts:
             total = self.const(0)
@@ -390,6 +441,9 @@ class Graph:
                 total = self.add(total, part, width)
             return self.add(total, self.const(a.const & mask), width)
         return self.atom("and", (a,), (mask,), width)
+
+    def _rest_inside(self, rest: Node, top: int) -> bool:
+        return self.is_const(rest) or self.fits(rest, top)
 
     def _disjoint(self, a: Node) -> list[tuple[Node, int]]:
         """Terms of a sum of disjoint bits as (atom, shift); empty if it is none."""
@@ -480,6 +534,37 @@ class Graph:
             return self.shr(a, at, width, False)
         moved = self.shr(a, at, width, False) if at else a
         return self.trunc(moved, count) if count in (16, 32) and at == 0 else self.and_const(moved, (1 << count) - 1, width)
+
+    def _magic(self, x: Node, factor: int, k: int) -> Node | None:
+        """`(factor * x) >> k` where that is `x div n` for every value of x (Granlund and Montgomery, 1994)."""
+        if factor < 3 or factor & (factor - 1) == 0:
+            return None
+        n = -(-(1 << k) // factor)
+        most = max(span.hi for span in self.evaluate(x))
+        if n < 2 or (factor * n - (1 << k)) * most >= 1 << k or not self.fits(x, most.bit_length()):
+            return None
+        return self.divide(x, n, 64)
+
+    def multiply_high(self, a: Node, b: Node, width: int, signed: bool) -> Node:
+        """The upper half of a product."""
+        if self.is_const(a):
+            a, b = b, a
+        if self.is_const(b) and (not signed or self.fits(a, width - 1) and b.const > 0):
+            found = self._magic(a, b.const & ((1 << width) - 1), width)
+            if found is not None:
+                return found
+            signed = False
+        return self.atom("mulhis" if signed else "mulhi", (a, b), (), width)
+
+    def remainder(self, a: Node, n: int, width: int) -> Node:
+        """`a mod n` for `a >= 0`; multiples of n drop out of a linear form."""
+        if n & (n - 1) == 0:
+            return self.and_const(a, n - 1, width)
+        if a.op == "lin" and self.fits(a, 63):
+            a = self.linear(a.const % n, {atom: k % n for atom, k in a.terms}, 64)
+        if self.is_const(a):
+            return self.const(a.const % n)
+        return a if self.fits(a, n.bit_length() - 1) else self.atom("rem", (a,), (n,), width)
 
     def divide(self, a: Node, n: int, width: int) -> Node:
         if n & (n - 1) == 0:

@@ -69,11 +69,7 @@ def _product(s: Sources) -> Node | None:
 
 
 def _high(s: Sources) -> Node:
-    a, b = s.true_value(1), s.true_value(2)
-    if s.graph.is_const(a):
-        a, b = b, a
-    name = "mulhis" if s.op.signed else "mulhi"
-    return s.graph.atom(name, (a, b), (), s.op.width)
+    return s.graph.multiply_high(s.true_value(1), s.true_value(2), s.op.width, s.op.signed)
 
 
 def _mul(s: Sources) -> Node | None:
@@ -271,11 +267,10 @@ def _divrem(s: Sources) -> Node | None:
         return None
     a = s.true_value(1)
     signed = s.op.signed and not s.graph.fits(a, s.op.width - 1)
-    if not signed and n.const & (n.const - 1) == 0:
-        if s.op.name == "div":
-            return s.graph.shr(a, n.const.bit_length() - 1, s.op.width, False)
-        return s.graph.and_const(a, n.const - 1, s.op.width)
-    return s.graph.atom(s.op.name + ("s" if signed else ""), (a,), (n.const,), s.op.width)
+    if not signed:
+        make = s.graph.divide if s.op.name == "div" else s.graph.remainder
+        return make(a, n.const, s.op.width)
+    return s.graph.atom(s.op.name + "s", (a,), (n.const,), s.op.width)
 
 
 def _abs(s: Sources) -> Node | None:

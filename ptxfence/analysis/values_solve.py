@@ -16,6 +16,7 @@ from ptxfence.analysis.values_domain import (
     add,
     base_value,
     bounds,
+    clip,
     constant,
     hull,
     interval,
@@ -28,13 +29,14 @@ from ptxfence.analysis.values_domain import (
     top,
     unsigned,
 )
-from ptxfence.analysis.values_env import EMPTY, Constraint, Env, constraints
+from ptxfence.analysis.values_env import EMPTY, Constraint, Env, constraints, share
 from ptxfence.analysis.values_graph import Graph, Node
 
 ROUNDS = 12
 MAX_ROUNDS = 60
-WIDEST = 1 << 64
+ITERATIONS = 1 << 24  # one loop entry is taken to run fewer iterations, so that its counters do not wrap
 
+COUNTER = "#iteration"
 PhiArgs = list[tuple[int, Node]]  # (predecessor block, value on that edge)
 
 
@@ -48,6 +50,8 @@ class Solver:
         self.phi_args: dict[Node, PhiArgs] = {}
         self.edge_env: Callable[[int, int], Env] = lambda a, b: EMPTY
         self._pending: set[Node] = set()
+        self._guessing = False
+        self._guesses: dict[Node, Value] = {}
         self._assigned: dict[Node, Value] = {}
         self._memo: dict[tuple[int, Env], Value] = {}
         self._scratch: dict[tuple[int, Env], Value] = {}
@@ -62,10 +66,19 @@ class Solver:
             return node.av
         for phi in node.phis:
             if phi.av is None and not self._solve(phi):
-                return top(node.width or 64)
+                return self._guess(node)
         if node.av is None:
             node.av = self._compute(node, EMPTY) or top(node.width or 64)
         return node.av
+
+    def _guess(self, node: Node) -> Value:
+        """A value that holds whatever the unsolved phis turn out to be."""
+        found = node.av or self._guesses.get(node)
+        if found is None:
+            saved, self._guessing = self._guessing, True
+            found = self._guesses[node] = self._compute(node, EMPTY) or top(node.width or 64)
+            self._guessing = saved
+        return found
 
     def under(self, node: Node, env: Env) -> Value:
         """Values of the node where `env` holds. Never empty."""
@@ -73,12 +86,14 @@ class Solver:
             return self.evaluate(node)
         for phi in node.phis:
             if phi.av is None and not self._solve(phi):
-                return top(node.width or 64)
+                return self._guess(node)
         return self._value(node, env) or self.evaluate(node)
 
     # --- one evaluation --------------------------------------------------------------------------
 
     def _value(self, node: Node, env: Env) -> Value:
+        if self._guessing:
+            return self._guess(node)
         assigned = self._assigned
         loose = bool(assigned) and not node.phis.isdisjoint(assigned)
         if not loose and not env.bloom & node.bloom:
@@ -95,9 +110,7 @@ class Solver:
         if op == "lin":
             return self._linear(node, env)
         if op == "phi":
-            value = self._assigned.get(node)
-            if value is None:
-                value = self.evaluate(node) if node.alias is None else self._value(node.alias, env)
+            value = self._phi(node, env)
         elif op == "var":
             value = self.leaves.get(str(node.data[0])) or top(node.width)
         elif op == "sym":
@@ -112,7 +125,41 @@ class Solver:
                     return ()
                 args.append(value)
             value = self._operate(node, args)
-        return env.apply(node, value) if node in env.table else value
+        if node in env.table:
+            value = env.apply(node, value)
+        return self._by_forms(node, value, env) if node in env.forms else value
+
+    def _by_forms(self, node: Node, value: Value, env: Env) -> Value:
+        """Cut an atom's value by the constrained linear forms that it is a term of."""
+        for form, lo, hi, width in env.forms[node]:
+            if not value or not plain(value):
+                return value
+            k = 1
+            rest_lo = rest_hi = 0
+            for atom, factor in form.terms:
+                if atom is node:
+                    k = factor
+                    continue
+                other = self._value(atom, EMPTY)
+                if not other or not plain(other):
+                    break
+                low, high = bounds(other)
+                rest_lo += min(low * factor, high * factor)
+                rest_hi += max(low * factor, high * factor)
+            else:
+                low, high = bounds(value)
+                total = rest_lo + min(low * k, high * k), rest_hi + max(low * k, high * k)
+                found = share(total, (rest_lo, rest_hi), k, (lo, hi, width))
+                value = (found and clip(value, *found, 64)) or value
+        return value
+
+    def _phi(self, node: Node, env: Env) -> Value:
+        value = None if self._guessing else self._assigned.get(node)
+        if value is not None:
+            return value
+        if node.alias is not None:
+            return self._value(node.alias, env)
+        return widest(node) if self._guessing else self.evaluate(node)
 
     def _linear(self, node: Node, env: Env) -> Value:
         total: Value = ()
@@ -293,7 +340,7 @@ class Solver:
         self._assigned, self._scratch = saved, saved_scratch
         pending.difference_update(component)
         for phi, value in values.items():
-            phi.av = value or top(phi.width)
+            phi.av = value or widest(phi)
 
     def _iterate(self, edges: list[tuple[Node, list[tuple[Node, Env]]]]) -> dict[Node, Value]:
         assigned = self._assigned
@@ -311,14 +358,14 @@ class Solver:
                     continue
                 if round_number >= ROUNDS and old:
                     thresholds = thresholds or self._thresholds(edges)
-                    new = _widened(old, new, thresholds if round_number < MAX_ROUNDS - 5 else [], phi.width)
+                    new = _widened(old, new, thresholds if round_number < MAX_ROUNDS - 5 else [], phi)
                 changed = True
                 assigned[phi] = new
                 self._scratch.clear()
             if not changed:
                 break
         else:
-            return {phi: top(phi.width) for phi, _ in edges}
+            return {phi: widest(phi) for phi, _ in edges}
         for _ in range(2):
             for phi, incoming in edges:
                 new = hull(self._joined(incoming))
@@ -346,7 +393,7 @@ class Solver:
                 for node, rows in env.table.items():
                     if not members.isdisjoint(node.phis):
                         for lo, hi, _ in rows:
-                            found.update((lo - 1, lo, lo + 1, hi - 1, hi, hi + 1))
+                            found.update(self._landmarks(node, lo, hi, members))
         while work:
             node = work.pop()
             if node in seen or members.isdisjoint(node.phis):
@@ -355,9 +402,29 @@ class Solver:
             work.extend(node.args)
             if node.op == "selp":
                 for truth in (True, False):
-                    for _, lo, hi, _ in self.conditions(node.args[0], truth):
-                        found.update((lo - 1, lo, lo + 1, hi - 1, hi, hi + 1))
+                    for form, lo, hi, _ in self.conditions(node.args[0], truth):
+                        found.update(self._landmarks(form, lo, hi, members))
         return sorted(found)
+
+    def _landmarks(self, form: Node, lo: int, hi: int, members: set[Node]) -> set[int]:
+        """Values of a member at which a constraint `lo <= form <= hi` begins to bind."""
+        if form.op != "lin":
+            return {lo - 1, lo, lo + 1, hi - 1, hi, hi + 1}
+        found: set[int] = set()
+        least = most = 0
+        for atom, k in form.terms:
+            if atom not in members:
+                low, high = bounds(self._value(atom, EMPTY) or constant(0))
+                least, most = least + min(k * low, k * high), most + max(k * low, k * high)
+        for atom, k in form.terms:
+            if atom in members:
+                found.update((edge - rest) // k + i for edge in (lo, hi) for rest in (least, most) for i in (-1, 0, 1, 2))
+        return found
+
+
+def widest(phi: Node) -> Value:
+    """What a phi can hold when nothing is known of it."""
+    return interval(0, ITERATIONS) if phi.data[0] == COUNTER else top(phi.width)
 
 
 def _compared(node: Node, args: list[Value]) -> Value:
@@ -382,11 +449,11 @@ def _compared(node: Node, args: list[Value]) -> Value:
     return interval(0, 1) if answer is None else constant(int(answer))
 
 
-def _widened(old: Value, new: Value, thresholds: list[int], width: int) -> Value:
+def _widened(old: Value, new: Value, thresholds: list[int], phi: Node) -> Value:
     """`new` with every bound that moved put to the next threshold."""
     before = {s.base: s for s in old}
     spans: list[Span] = []
-    limit = (1 << width) - 1
+    limit = bounds(widest(phi))[1]
     for span in new:
         was = before.get(span.base)
         lo, hi = span.lo, span.hi

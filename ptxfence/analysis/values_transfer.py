@@ -115,7 +115,6 @@ def both(a: Value, b: Value, width: int) -> Value:
 
 def either(a: Value, b: Value, width: int) -> Value:
     """`a | b`."""
-    a, b = unsigned(a, width), unsigned(b, width)
     left, right = value_bits(a), value_bits(b)
     if left < 0 or right < 0:
         return _loose(a, b, width)
@@ -127,7 +126,6 @@ def either(a: Value, b: Value, width: int) -> Value:
 
 def exclusive(a: Value, b: Value, width: int) -> Value:
     """`a ^ b`."""
-    a, b = unsigned(a, width), unsigned(b, width)
     left, right = value_bits(a), value_bits(b)
     if left < 0 or right < 0:
         return _loose(a, b, width)
@@ -138,10 +136,10 @@ def exclusive(a: Value, b: Value, width: int) -> Value:
 
 
 def _loose(a: Value, b: Value, width: int) -> Value:
-    """`or`, `xor` of an address and small bits: the address moves by less than the bits' power of two."""
+    """`or`, `xor` with small bits: the other operand moves by less than the bits' power of two."""
     for one, other in ((a, b), (b, a)):
         bits = value_bits(other)
-        if not plain(one) and bits >= 0 and bits < 1 << 12:
+        if 0 <= bits < 1 << 12:
             slack = (1 << bits.bit_length()) - 1
             return tuple(Span(s.base, s.lo - slack, s.hi + slack, 1) for s in one)
     return top(width)
