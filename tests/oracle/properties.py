@@ -6,9 +6,14 @@ import random
 import re
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
 import ptxfence
-from ptxfence.analysis.report import Confidence, Finding, Report
+from ptxfence.analysis.inline import Inlined
+from ptxfence.analysis.report import Cause, Confidence, Finding, Report
+from ptxfence.grammar import parse
+from ptxfence.grammar.model import FunctionKind
+from ptxfence.rewrite.recheck import recheck
 from tests.oracle.kernels import ORACLE_WARP, Kernel
 from tests.oracle.run import Hazard, Observations, run
 
@@ -109,7 +114,7 @@ def _unexhibited(seen: Observations, report: Report, confidence: Confidence) -> 
 
 def fixed(kernel: Kernel, seed: int) -> list[Disagreement]:
     """(c) After fix the oracle finds nothing that a fence can repair."""
-    patched = ptxfence.fix(kernel.text(32)).text
+    patched = ptxfence.fix(kernel.text(32), config={"fix_level": "warning"}).text
     small = _transplant(kernel, patched)
     seen = observe(kernel, seed, text=small).hazards
     left = [h for h in seen if family(h.rule) == "missing" and not h.unsynchronised]
@@ -131,6 +136,24 @@ def _transplant(kernel: Kernel, patched: str) -> str:
     if at != len(original):
         raise ValueError("the patch does not only add lines")
     return "\n".join(result) + "\n"
+
+
+def rechecked(kernel: Kernel, report: Report) -> list[Disagreement]:
+    """(f) The independent recheck and check agree on whether and, by first access, where a fence is missing."""
+    file = parse(kernel.text(32))
+    module = file.modules[0]
+    entry = next(f for f in module.functions if f.kind is FunctionKind.ENTRY)
+    function: Any = Inlined(module, entry)
+    lines = [file.position(i.start)[0] for i in function.instructions]
+    pairs = {(lines[u.access], lines[u.operation]) for u in recheck(module, function)}
+    told = {f.second.line: f for f in report.findings if family(f.rule) == "missing" and f.second is not None}
+    if report.verdict.value == "undecided":
+        return []
+    firsts = {line for f in told.values() if f.cause is not Cause.UNSYNCHRONISED for line in _lines(f)}
+    texts = [f"recheck: {pair} has no finding" for pair in sorted(pairs) if pair[0] not in firsts]
+    known = {first for first, _ in pairs}
+    texts += [f"recheck does not know line {line}" for line in sorted(firsts - known)]
+    return [Disagreement("recheck", text) for text in texts]
 
 
 def _shape(report: Report) -> tuple[str, tuple[tuple[str, str, str], ...]]:
