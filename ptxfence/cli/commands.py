@@ -20,4 +20,5 @@ COMMANDS = {
     "show": Command("ptxfence.cli.show", "draw the kernel: blocks, accesses, barriers, the path of each hazard"),
     "run": Command("ptxfence.cli.run", "run a program with every kernel it compiles checked or patched"),
     "race": Command("ptxfence.cli.race", "run original and patched kernel on a GPU and compare"),
+    "fleet": Command("ptxfence.cli.fleet", "check a compile cache of any size on a Dask cluster"),
 }
