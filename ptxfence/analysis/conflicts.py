@@ -16,9 +16,9 @@ from ptxfence.analysis.regions import Overlap, overlap
 class Operation:
     """One async touch and the accesses that may conflict with it, as bit masks.
 
-    `near` are accesses to this CTA's bytes (or by this thread to a peer's), `far` those of a peer CTA that
-    reach the operation through a cluster-scope synchronisation. `unresolved` are accesses whose bytes are
-    unbounded: they may conflict, but accuse nobody.
+    `near` are accesses by threads of this CTA, `far` those by a peer CTA's threads, which reach the operation
+    through a cluster-scope synchronisation. An access to peer memory meets operations on the other CTA's bytes.
+    `unresolved` are accesses whose bytes are unbounded: they may conflict, but accuse nobody.
     """
 
     touch: Touch
@@ -58,7 +58,7 @@ class Conflicts:
 
     def _is_data(self, touch: Touch) -> bool:
         region = touch.region
-        if touch.access.role not in (Role.DATA, Role.TMEM_SLOT) or region.space not in SHARED:
+        if touch.access.role not in (Role.DATA, Role.TMEM_SLOT, Role.MBARRIER) or region.space not in SHARED:
             return False
         return not any(barrier.holds(region) for barrier in self.barrier_regions)
 
@@ -118,9 +118,11 @@ class Conflicts:
             if not (other.region.bounded and touch.region.bounded):
                 unresolved |= bits
         crosses = touch.access.multicast or touch.access.both_ctas
-        near = hits if not touch.region.peer else hits & self.remote
-        far = (hits & ~self.remote) if crosses or touch.region.peer else 0
-        far |= hits & self.remote
+        local, remote = hits & ~self.remote, hits & self.remote
+        near = remote if touch.region.peer else local  # what threads of this CTA did to the bytes meant
+        far = local if touch.region.peer else remote  # what the peer's threads did to them
+        if crosses:
+            near, far = hits, hits
         return Operation(touch, near, far, writes, unresolved)
 
     @cached_property

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.conditions import ThreadSet
-from ptxfence.analysis.effects import Access, Box, Effect, Knowledge, Mode, Proxy, Role, Space
+from ptxfence.analysis.effects import Access, Box, Effect, Knowledge, Mode, Proxy, Role, Space, SyncKind
 from ptxfence.analysis.inline import Routine
 from ptxfence.analysis.isa import effect, lookup
 from ptxfence.analysis.region import Region
@@ -65,6 +65,8 @@ class Events:
         self.values = values
         self.touches: list[Touch] = []
         self.unknown: list[int] = []
+        syncs = (lookup(i.opcode).sync for i in cfg.instructions)
+        self._reuses_barriers = any(s is not None and s.kind is SyncKind.MBARRIER_INVAL for s in syncs)
         self._with_globals = any(_bulk_reads(lookup(i.opcode)) for i in cfg.instructions)
         self.by_block: dict[int, list[Event]] = {block: self._block_events(block) for block in cfg.order}
         self._bound_boxes()
@@ -123,7 +125,9 @@ class Events:
     def _touches(self, index: int, what: Effect) -> tuple[Touch, ...]:
         found: list[Touch] = []
         for access in what.accesses:
-            if access.role is Role.MBARRIER or access.space not in (*SHARED, Space.GLOBAL):
+            if access.space not in (*SHARED, Space.GLOBAL):
+                continue
+            if access.role is Role.MBARRIER and not (self._reuses_barriers and _begins_or_ends(what)):
                 continue
             touch = self._touch(index, access)
             if touch is not None:
@@ -148,6 +152,11 @@ class Events:
         if operand is None:
             return None
         return self.values.range(index, operand)
+
+
+def _begins_or_ends(what: Effect) -> bool:
+    """mbarrier.init and mbarrier.inval write storage that is ordinary data once the barrier is gone."""
+    return what.sync is not None and what.sync.kind in (SyncKind.MBARRIER_INIT, SyncKind.MBARRIER_INVAL)
 
 
 def _bulk_reads(what: Effect) -> bool:

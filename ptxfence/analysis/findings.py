@@ -52,6 +52,7 @@ class Pairing:
     severity: Severity
     cause: Cause
     sighting: Sighting | None
+    ordered: bool = True
 
 
 class Findings:
@@ -74,14 +75,26 @@ class Findings:
         for bit, access in self.conflicts.touches_of(hazard.accesses):
             if bit & operation.unresolved:
                 self._undecided(access, operation.touch)
-            elif (pairing := self._pairing(bit, access, operation.touch)) is not None and self._news(pairing):
-                pairings.setdefault(pairing.rule, []).append(pairing)
-        for bit, access in self.conflicts.touches_of(hazard.unsynchronised & ~operation.unresolved):
-            if self._races(access, operation.touch):
-                pairing = self._unsynchronised(bit, access, operation.touch)
-                pairings.setdefault(pairing.rule, []).append(pairing)
+                continue
+            for rule in self._rules(access, operation.touch):
+                pairing = self._pairing(rule, bit, access, operation.touch)
+                if pairing is not None and self._news(pairing):
+                    pairings.setdefault(pairing.rule, []).append(pairing)
+        for bit, access in self.conflicts.touches_of(self._unordered(hazard)):
+            pairing = self._unsynchronised(bit, access, operation.touch, bool(hazard.bare & bit))
+            pairings.setdefault(pairing.rule, []).append(pairing)
         for rule in sorted(pairings):
             yield self._finding(pairings[rule])
+
+    def _unordered(self, hazard: Hazard) -> int:
+        """Accesses that reach the operation with no synchronisation for certain, whatever fence there was."""
+        operation = hazard.operation
+        found = 0
+        for bit, access in self.conflicts.touches_of((hazard.unsynchronised | hazard.loose) & ~operation.unresolved):
+            loose = hazard.loose & bit and not self.overwrites.retired(access, operation.touch)
+            if loose or self._races(access, operation.touch):
+                found |= bit
+        return found
 
     def _news(self, pairing: Pairing) -> bool:
         """The note on the load of a tensor memory address comes once, at the first operation on the slot."""
@@ -103,11 +116,10 @@ class Findings:
                     reason += f" (lost at line {self.witness.line(lost[0])}: {lost[1]})"
                 self.reasons.setdefault(reason)
 
-    def _pairing(self, bit: int, access: Touch, operation: Touch) -> Pairing | None:
+    def _pairing(self, rule: str, bit: int, access: Touch, operation: Touch) -> Pairing | None:
         if self.overwrites.retired(access, operation):
             return None
         cause, sighting = self.diagnosis.cause(bit, access, operation)
-        rule = self._rule(bit, access, operation)
         if cause is Cause.WRONG_SPACE:
             rule = "PF111"
         severity = self._severity(rule, bit, access, operation)
@@ -115,10 +127,12 @@ class Findings:
             cause, sighting = Cause.NO_FENCE, None
         return Pairing(bit, access, operation, rule, severity, cause, sighting)
 
-    def _unsynchronised(self, bit: int, access: Touch, operation: Touch) -> Pairing:
-        rule = self._rule(bit, access, operation)
+    def _unsynchronised(self, bit: int, access: Touch, operation: Touch, bare: bool) -> Pairing:
+        """`bare`: somebody who made the access has not fenced it, which is the more specific cause."""
+        rule = self._rules(access, operation)[0]
         severity = self._severity(rule, bit, access, operation)
-        return Pairing(bit, access, operation, rule, severity, Cause.UNSYNCHRONISED, None)
+        cause, sighting = self.diagnosis.cause(bit, access, operation) if bare else (Cause.UNSYNCHRONISED, None)
+        return Pairing(bit, access, operation, rule, severity, cause, sighting, ordered=False)
 
     def _races(self, access: Touch, operation: Touch) -> bool:
         """Whether threads that no synchronisation joined with the issuer made the access for certain."""
@@ -133,12 +147,16 @@ class Findings:
             return False
         return any(overlap(region, operation.region) is not Overlap.NO for region in _outside(access.region, span))
 
-    def _rule(self, bit: int, access: Touch, operation: Touch) -> str:
+    def _rules(self, access: Touch, operation: Touch) -> tuple[str, ...]:
+        """Rules that the pair breaks; an atomic that returns what it read breaks two under an async write."""
         if access.access.completion in (Completion.CP_ASYNC, Completion.MBARRIER):
-            return "PF104"
+            return ("PF104",)
         if not access.access.mode & Mode.WRITE:
-            return "PF103"
-        return "PF102" if operation.access.mode & Mode.WRITE else "PF101"
+            return ("PF103",)
+        if not operation.access.mode & Mode.WRITE:
+            return ("PF101",)
+        returns = access.access.mode & Mode.READ and access.access.value is not None
+        return ("PF102", "PF103") if returns else ("PF102",)
 
     def _severity(self, rule: str, bit: int, access: Touch, operation: Touch) -> Severity:
         if rule == "PF104":
@@ -198,7 +216,7 @@ class Findings:
         return Confidence.LIKELY if bounded else Confidence.POSSIBLE
 
     def _remedy(self, pairing: Pairing, route: Route) -> tuple[int | None, str | None]:
-        if pairing.cause is Cause.UNSYNCHRONISED:
+        if not pairing.ordered:
             return None, None
         far = pairing.operation.access.multicast or pairing.operation.access.both_ctas or pairing.access.region.peer
         fence = CLUSTER_FENCE if far else OWN_FENCE

@@ -8,14 +8,14 @@ an unresolved barrier is uncertain: it neither clears nor accuses.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.conditions import disjoint
-from ptxfence.analysis.effects import SyncKind
+from ptxfence.analysis.effects import Completion, Proxy, SyncKind
 from ptxfence.analysis.events import Event, Events
 from ptxfence.analysis.regions import Overlap, overlap
-from ptxfence.analysis.universe import one_thread
+from ptxfence.analysis.universe import one_thread, uniform_part
 
 ARRIVES = (SyncKind.MBARRIER_ARRIVE, SyncKind.CP_ASYNC_ARRIVE, SyncKind.TCGEN05_COMMIT)
 NAMED = (SyncKind.BAR, SyncKind.BAR_ARRIVE)
@@ -42,7 +42,7 @@ class Handoffs:
         self.cfg = events.cfg
         self.threads = events.values.threads
         everything = [e for block in events.by_block.values() for e in block if e.effect.sync]
-        self._arrives = [e for e in everything if _kind(e) in ARRIVES]
+        self._arrives = [e for e in everything if _kind(e) in ARRIVES] + self._landings(events)
         self._waits = [e for e in everything if _kind(e) is SyncKind.MBARRIER_WAIT]
         self._bars = [e for e in everything if _kind(e) in NAMED]
         self._reach: dict[int, frozenset[int]] = {}
@@ -56,6 +56,18 @@ class Handoffs:
         for number, waiter in self.waiters.items():
             for release in (r for group in waiter.groups for r in group):
                 self.listeners.setdefault(release.index, []).append(number)
+
+    @staticmethod
+    def _landings(events: Events) -> list[Event]:
+        """st.async and red.async: the data arrives together with the count of its mbarrier."""
+        found: list[Event] = []
+        for event in (e for block in events.by_block.values() for e in block):
+            for access in event.effect.accesses:
+                generic = access.proxy is Proxy.GENERIC and access.completion is Completion.MBARRIER
+                if generic and access.mbarrier is not None:
+                    barrier = events.values.mbarrier_region(event.index, access.mbarrier)
+                    found.append(replace(event, barrier=barrier))
+        return found
 
     def _add(self, wait: Event, candidates: list[Event], pair: Callable[[Event, Event], bool | None]) -> None:
         waiter = Waiter(wait)
@@ -87,7 +99,7 @@ class Handoffs:
             return None
         if not a.bounded or not b.bounded:
             return False if a.base == b.base or a.base is None or b.base is None else None
-        if overlap(a, b) is Overlap.NO:
+        if overlap(a, b) is Overlap.NO or self._exclusive(release, wait):
             return None
         mine, theirs = self.threads(release.index), self.threads(wait.index)
         if disjoint(mine, theirs):
@@ -97,11 +109,16 @@ class Handoffs:
         return True if wait.index in self._next_waits(release) else None
 
     def _bar_pair(self, release: Event, wait: Event) -> bool | None:
-        if release is wait or not _ids_meet(release, wait):
+        if release is wait or not _ids_meet(release, wait) or self._exclusive(release, wait):
             return None
         if not disjoint(self.threads(release.index), self.threads(wait.index)):
             return None
         return release.ids is not None and wait.ids is not None
+
+    def _exclusive(self, release: Event, wait: Event) -> bool:
+        """Whether the two stand in arms of one condition that is the same for the whole CTA, once and for all."""
+        mine = frozenset(a for a in uniform_part(self.threads(release.index)) if not a.defs)
+        return disjoint(mine, uniform_part(self.threads(wait.index)))
 
     def _next_waits(self, release: Event) -> frozenset[int]:
         """Waits on the release's barrier that its own threads can come to next."""

@@ -46,10 +46,11 @@ class _Ends(Transfer):
             self._of[how] = self._of.get(how, 0) | 1 << number
         self._ended: dict[int, int] = {}
 
-    def access(self, step: Step, access: Access, bits: int, state: State) -> None:
+    def access(self, step: Step, access: Access, bits: int, state: State) -> bool:
         if access.completion in GROUPS:
             state.groups[0] |= bits
         make(state, bits, step.members)
+        return False
 
     def fence(self, index: int, fence: Fence, state: State) -> None:
         return
@@ -157,8 +158,8 @@ def _finding(context: Context, flying: Touch, reuse: Touch, more: int) -> Findin
     message = (
         f"line {witness.line(flying.index)}: {witness.opcode(flying.index)} {verb(flying)} {describe(first)}{others} "
         f"and may still be in flight when line {witness.line(reuse.index)}: {witness.opcode(reuse.index)} "
-        f"{verb(reuse)} {describe(second)}; between them must stand {_WAITS[how]}, handed on by a barrier where another thread "
-        "goes on"
+        f"{verb(reuse)} {describe(second)}; between them must stand {_WAITS[how]}, handed on by a barrier where "
+        "another thread goes on"
     )
     route = witness.route(flying, reuse)
     return Finding(

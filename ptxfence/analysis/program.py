@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from ptxfence.analysis.conditions import ThreadSet
+from ptxfence.analysis.conditions import ALL, ThreadSet, subset
 from ptxfence.analysis.conflicts import Conflicts
 from ptxfence.analysis.effects import FenceKind, SyncKind
 from ptxfence.analysis.events import Event, Events, Touch
-from ptxfence.analysis.universe import Restriction, Universe, negate
+from ptxfence.analysis.universe import Restriction, Universe, negate, varying
 
 MAX_DEPTH = 16
 
@@ -28,6 +28,7 @@ class Step:
     warp: tuple[tuple[int, ...], ...] = ()
     redefines: tuple[int, ...] = ()
     staled: int = 0
+    alone: int = 0  # accesses that no other thread makes than those that run this step
 
 
 class Program:
@@ -78,7 +79,9 @@ class Program:
         masks: dict[ThreadSet, int] = {}
         for number, touch in enumerate(self.conflicts.touches):
             masks[touch.threads] = masks.get(touch.threads, 0) | 1 << number
-        return tuple((mask, threads) for threads, mask in masks.items() if threads)
+        self._makers = tuple((mask, threads) for threads, mask in masks.items())
+        self._within: dict[ThreadSet, int] = {}
+        return tuple((mask, threads) for mask, threads in self._makers if threads)
 
     def _group_depth(self) -> int:
         pending = [
@@ -108,25 +111,40 @@ class Program:
         threads = self.threads(event.index)
         if event.guard:
             step.guarded = True
-            step.inside = self.universe.restriction(threads, event.guard, self._accessors)
-            around = (threads - event.guard) | negate(event.guard)
-            step.outside = self.universe.restriction(around, negate(event.guard), self._accessors)
+            step.inside = self.universe.restriction(threads, event.guard, ALL, self._accessors)
+            others = negate(event.guard)
+            around = (threads - event.guard) | others
+            step.outside = self.universe.restriction(around, others, event.guard, self._accessors)
         elif self.cfg.instructions[event.index].guard:
             step.guarded = True
         step.members = self.universe.members(threads)
+        step.alone = self._made_within(threads)
         if event.effect.sync is not None:
             step.cta = self.universe.helpers(threads, warp=False)
             step.warp = self.universe.helpers(threads, warp=True)
         return step
 
+    def _made_within(self, threads: ThreadSet) -> int:
+        """Accesses whose threads are all among `threads`."""
+        inside = varying(threads)
+        if inside not in self._within:
+            outside = 0
+            for mask, accessor in self._makers:
+                outside |= 0 if subset(accessor, inside) else mask
+            self._within[inside] = ~outside
+        return self._within[inside]
+
     def edge(self, block: int, successor: int) -> Restriction | None:
         """What taking a control-flow edge does to the facts."""
         key = (block, successor)
         if key not in self._edges:
-            learned = self.events.values.edge(block, successor)
+            values = self.events.values
+            learned = values.edge(block, successor)
+            others = [other for other in self.cfg.succs[block] if other != successor]
+            refused = values.edge(block, others[0]) if len(others) == 1 else ALL
             last = self.cfg.blocks[block].end - 1
-            around = self.threads(last) - self.events.values.guard(last) if learned else learned
-            self._edges[key] = self.universe.restriction(around | learned, learned, self._accessors)
+            around = self.threads(last) - values.guard(last)
+            self._edges[key] = self.universe.restriction(around | learned, learned, refused, self._accessors)
         return self._edges[key]
 
 

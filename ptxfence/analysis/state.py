@@ -5,10 +5,13 @@ Facts are integers with one bit per access. Per thread set F of the universe:
   warp[F]  a thread of the same warp made it, published by a warp synchronisation, not fenced
   pub[F]   a thread of the CTA made it, published, not fenced
   peer[F]  the same in the peer CTA, published at cluster scope
+`present` has one bit per F: whether its threads come this way at all; a set that does not says nothing.
 Single sets:
   known    must: on every path the access was made or received (join is intersection)
   local    made by the executing thread and not yet published to the CTA, fenced or not
   unjoined made by the executing thread and not yet published to the warp, fenced or not
+  others   made by other threads that took this way too, neither fenced by all who made it nor published
+  loose    handed over by a thread that was not the only one to make it, the rest neither fenced nor ordered
   stale    made under a predicate that a loop has redefined since
   groups[k] cp.async (or other grouped operations) with k commits since, in flight
   carry    facts that a cluster arrive has taken along
@@ -27,8 +30,11 @@ class State:
         "groups",
         "known",
         "local",
+        "loose",
+        "others",
         "own",
         "peer",
+        "present",
         "pub",
         "stale",
         "unjoined",
@@ -41,9 +47,12 @@ class State:
         self.pub = [0] * sets
         self.peer = [0] * sets
         self.groups = [0] * depth
+        self.present = (1 << sets) - 1
         self.known = 0
         self.local = 0
         self.unjoined = 0
+        self.others = 0
+        self.loose = 0
         self.stale = 0
         self.carry = 0
         self.absorbed = 0
@@ -56,9 +65,12 @@ class State:
         new.pub = self.pub[:]
         new.peer = self.peer[:]
         new.groups = self.groups[:]
+        new.present = self.present
         new.known = self.known
         new.local = self.local
         new.unjoined = self.unjoined
+        new.others = self.others
+        new.loose = self.loose
         new.stale = self.stale
         new.carry = self.carry
         new.absorbed = self.absorbed
@@ -79,7 +91,7 @@ class State:
                     if bits & ~mine[i]:
                         mine[i] |= bits
                         changed = True
-        for name in ("local", "unjoined", "stale", "carry"):
+        for name in ("present", "local", "unjoined", "others", "loose", "stale", "carry"):
             mine_bits: int = getattr(self, name)
             joined = mine_bits | getattr(other, name)
             if joined != mine_bits:
@@ -92,6 +104,10 @@ class State:
                 changed = True
         return changed
 
-    def everything(self) -> int:
-        """Every access that may be unfenced for the thread on this path, wherever its fact stands."""
-        return self.own[0] | self.warp[0] | self.pub[0] | self.peer[0]
+    def meet(self, facts: list[int], sets: tuple[int, ...]) -> int:
+        """The facts that hold for every thread set of `sets` that comes this way."""
+        result = -1
+        for i in sets:
+            if self.present >> i & 1:
+                result &= facts[i]
+        return facts[0] if result == -1 else result

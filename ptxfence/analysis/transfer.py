@@ -18,12 +18,16 @@ NARROW = frozenset((Space.CTA,))
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What a release hands over: unfenced own and published facts, peer facts, and what it knows of."""
+    """What a release hands over: unfenced own and published facts, peer facts, and what it knows of.
+
+    `loose` are accesses that other threads made as well, whose part is neither fenced nor ordered before the release.
+    """
 
     own: int
     pub: int
     peer: int
     known: int
+    loose: int = 0
 
     @property
     def covered(self) -> int:
@@ -34,13 +38,16 @@ class Message:
 class Hazard:
     """`accesses` (bits) reach `operation` unfenced; `unsynchronised` ones reach it with no synchronisation.
 
-    `far` are those of the former that only a peer CTA's threads made.
+    `far` are those of the former that only a peer CTA's threads made. `loose` ones were handed over by a thread that
+    had not waited for the others who made them. `bare` are those of the last two that not everybody fenced.
     """
 
     operation: Operation
     accesses: int
     unsynchronised: int
     far: int
+    loose: int = 0
+    bare: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,31 +116,37 @@ class Transfer:
         for touch in self.program.touches(event):
             bits = self.conflicts.mask(touch)
             if bits:
-                self.access(step, touch.access, bits, state)
+                changed |= self.access(step, touch.access, bits, state)
         if event.effect.fences and event.index not in self.changes.without:
+            before = state.own[0]
             for fence in event.effect.fences:
                 self.fence(event.index, fence, state)
+            state.others &= ~(before & ~state.own[0] & step.alone)
         if event.effect.group is not None:
             self.group(step, event, state)
         if event.effect.sync is not None:
             changed = self.synchronise(step, event, state)
         return changed
 
-    def access(self, step: Step, access: Access, bits: int, state: State) -> None:
-        """An access of the executing thread."""
+    def access(self, step: Step, access: Access, bits: int, state: State) -> bool:
+        """An access of the executing thread; whether a message changed."""
         if access.completion is Completion.CP_ASYNC:
             state.groups[0] |= bits
-            return
+            return False
+        if access.completion is Completion.MBARRIER:  # st.async: the data lands with its own arrival
+            return self._leave(step.index, Message(bits, 0, 0, bits))
         make(state, bits, step.members)
+        return False
 
     def _operate(self, operation: Operation, state: State, report: Callable[[Hazard], None] | None) -> int:
         """Reports what reaches the operation; the facts that a fence for it would cover too."""
         near = (state.own[0] | state.warp[0] | state.pub[0]) & operation.near
         far = state.peer[0] & operation.far
         hits = near | far
-        loose = state.local & operation.near & ~hits
-        if report is not None and (hits or loose):
-            report(Hazard(operation, hits, loose, far & ~near))
+        local = state.local & operation.near & ~hits
+        loose = state.loose & operation.near & ~hits
+        if report is not None and (hits or local or loose):
+            report(Hazard(operation, hits, local, far & ~near, loose, state.others & local | loose))
         if not hits or self.changes.open:
             return 0
         return hits | self.conflicts.closures[operation.touch.number]
@@ -198,11 +211,12 @@ class Transfer:
         return False
 
     def _publish_warp(self, step: Step, state: State) -> None:
-        merged = [state.own[self.universe.uniform_index[g]] | meet(state.warp, step.warp[g]) for g in step.members]
+        owners = self.universe.uniform_index
+        merged = [state.own[owners[g]] | state.meet(state.warp, step.warp[g]) for g in step.members]
         for g, bits in zip(step.members, merged, strict=True):
             state.warp[g] = bits
         state.own[:] = [0] * len(state.own)
-        state.unjoined = 0
+        state.unjoined = state.others = 0
 
     def _publish_cta(self, step: Step, state: State) -> None:
         merged = [self._combined(step, state, g) for g in step.members]
@@ -210,15 +224,15 @@ class Transfer:
             state.pub[g] = bits
         state.own[:] = [0] * len(state.own)
         state.warp[:] = [0] * len(state.warp)
-        state.local = state.unjoined = 0
+        state.local = state.unjoined = state.others = state.loose = 0
 
     def _combined(self, step: Step, state: State, g: int) -> int:
         own = state.own[self.universe.uniform_index[g]]
-        return own | meet(state.warp, step.warp[g]) | meet(state.pub, step.cta[g])
+        return own | state.meet(state.warp, step.warp[g]) | state.meet(state.pub, step.cta[g])
 
     def _send(self, step: Step, event: Event, state: State) -> bool:
         """Leaves the message of a release; whether it differs from the last one."""
-        own = state.own[0] | meet(state.warp, step.warp[0])
+        own = state.own[0] | state.meet(state.warp, step.warp[0])
         sync = event.effect.sync
         assert sync is not None
         known = state.known
@@ -228,22 +242,29 @@ class Transfer:
                 flying |= bits
             own |= flying << 1
             known |= flying << 1
-        message = Message(own, meet(state.pub, step.cta[0]), state.peer[0], known)
-        if self.messages.get(event.index) == message:
-            return False
-        old = self.messages.get(event.index)
+        loose = state.others & ~step.alone & ~own
+        message = Message(own, state.meet(state.pub, step.cta[0]), state.peer[0], known, loose)
+        return self._leave(event.index, message)
+
+    def _leave(self, index: int, message: Message) -> bool:
+        """Merges a message into what the release at `index` has left before; whether that changed it."""
+        old = self.messages.get(index)
         if old is not None:
             message = Message(
-                old.own | message.own, old.pub | message.pub, old.peer | message.peer, old.known & message.known
+                old.own | message.own,
+                old.pub | message.pub,
+                old.peer | message.peer,
+                old.known & message.known,
+                old.loose | message.loose,
             )
-        self.messages[event.index] = message
+        self.messages[index] = message
         return message != old
 
     def _receive(self, step: Step, event: Event, state: State) -> None:
         waiter = self.handoffs.waiters.get(event.index)
         if waiter is None:
             return
-        own = pub = peer = covered = known = 0
+        own = pub = peer = covered = known = loose = 0
         for group in waiter.groups:
             group_covered = group_known = -1
             for release in group:
@@ -253,6 +274,7 @@ class Transfer:
                 crosses = release.barrier is not None and release.barrier.peer
                 own |= message.own
                 pub |= 0 if release.index in waiter.near else message.pub
+                loose |= message.loose
                 peer |= message.peer | (message.own | message.pub if crosses else 0)
                 group_covered &= message.covered
                 group_known &= message.known
@@ -262,6 +284,7 @@ class Transfer:
             state.pub[g] = own | ((state.pub[g] | pub) & ~covered)
             state.peer[g] = peer | state.peer[g]
         state.known |= known
+        state.loose |= loose
 
     def _cluster_arrive(self, step: Step, state: State) -> None:
         state.carry = self._combined(step, state, 0) | state.peer[0]
@@ -270,7 +293,7 @@ class Transfer:
     def _cluster_wait(self, step: Step, state: State) -> None:
         carry, keep = state.carry, ~state.absorbed
         for g in step.members:
-            state.pub[g] = carry | meet(state.pub, step.cta[g])
+            state.pub[g] = carry | state.meet(state.pub, step.cta[g])
             state.peer[g] |= carry
         state.own[:] = [bits & keep for bits in state.own]
         state.warp[:] = [bits & keep for bits in state.warp]
@@ -307,25 +330,20 @@ def make(state: State, bits: int, members: tuple[int, ...]) -> None:
     state.known |= bits
     state.local |= bits
     state.unjoined |= bits
+    state.others |= bits
     state.stale &= ~bits
     state.absorbed &= ~bits
 
 
-def meet(facts: list[int], sets: tuple[int, ...]) -> int:
-    """The facts that hold for every thread set of `sets`."""
-    result = -1
-    for i in sets:
-        result &= facts[i]
-    return result if sets else facts[0]
-
-
 def restrict(state: State, by: Restriction) -> None:
     """Keeps what is true on an edge (see universe.Restriction)."""
+    for i in by.unreached:
+        state.present &= ~(1 << i)
     for facts in (state.own, state.warp, state.pub, state.peer):
         for i in by.unreached:
             facts[i] = 0
         if len(by.inside) > 1:
-            bits = meet(facts, by.inside)
+            bits = state.meet(facts, by.inside)
             for i in by.inside:
                 facts[i] = bits
     if by.own_drop:

@@ -123,7 +123,7 @@ class Universe:
         self._present = [[i for i, u in enumerate(uniform) if subset(g, u)] for g in uniform]
         self._helpers: dict[tuple[ThreadSet, bool], tuple[tuple[int, ...], ...]] = {}
         self._members: dict[ThreadSet, tuple[int, ...]] = {}
-        self._restrictions: dict[tuple[ThreadSet, ThreadSet], Restriction | None] = {}
+        self._restrictions: dict[tuple[ThreadSet, ThreadSet, ThreadSet], Restriction | None] = {}
 
     def _resets(self) -> dict[int, tuple[int, ...]]:
         at: dict[int, list[int]] = {}
@@ -155,26 +155,32 @@ class Universe:
         return self._members[threads]
 
     def restriction(
-        self, threads: ThreadSet, learned: ThreadSet, accessors: tuple[tuple[int, ThreadSet], ...]
+        self, threads: ThreadSet, learned: ThreadSet, refused: ThreadSet, accessors: tuple[tuple[int, ThreadSet], ...]
     ) -> Restriction | None:
-        """The effect of an edge whose taking teaches `learned`, on which `threads` run; None for none.
+        """The effect of an edge on which `threads` run; None for none.
 
+        Taking it teaches `learned`, and that `refused` (the condition of the other way) does not hold.
         `accessors` are (bit mask, thread set) of the accesses.
         """
-        if not learned:
+        if not learned and not refused:
             return None
-        key = (threads, learned)
+        key = (threads, learned, refused)
         if key not in self._restrictions:
-            self._restrictions[key] = self._restriction(threads, learned, accessors)
+            self._restrictions[key] = self._restriction(threads, learned, refused, accessors)
         return self._restrictions[key]
 
     def _restriction(
-        self, threads: ThreadSet, learned: ThreadSet, accessors: tuple[tuple[int, ThreadSet], ...]
+        self, threads: ThreadSet, learned: ThreadSet, refused: ThreadSet, accessors: tuple[tuple[int, ThreadSet], ...]
     ) -> Restriction | None:
-        unreached = tuple(i for i, f in enumerate(self.sets) if disjoint(threads, f))
+        unreached = tuple(
+            i for i, f in enumerate(self.sets) if disjoint(threads, f) or (refused and subset(f, refused))
+        )
         inside = tuple(i for i, f in enumerate(self.sets) if subset(threads, f))
         own = warp = 0
         for mask, accessor in accessors:
+            if refused and subset(accessor, refused):
+                own |= mask
+                warp |= mask if all(map(_warp_aligned, refused)) else 0
             for atom in learned:
                 if any(contradicts(atom, other) for other in accessor):
                     own |= mask
