@@ -26,19 +26,31 @@ class Partners:
         self.cfg = events.cfg
         self._waits_for: dict[int, tuple[Event, ...]] = {}
         self._between: dict[tuple[int, int, int], bool] = {}
-        self._places = {
-            event.index: (block, position)
-            for block, found in events.by_block.items()
-            for position, event in enumerate(found)
-        }
+        self._roles: dict[int, list[list[Event]]] = {}
+        self._edges: dict[tuple[int, int], ThreadSet] = {}
+        self.live = {block: [e for e in found if _live(e)] for block, found in events.by_block.items()}
 
-    def place(self, index: int) -> tuple[int, int]:
-        """Block of an event and its position among the events of the block."""
-        return self._places[index]
+    def behind(self, index: int) -> tuple[int, int]:
+        """The place behind an instruction: its block, and how many live events of the block come no later."""
+        block = self.cfg.block_of(index)
+        return block, sum(event.index <= index for event in self.live[block])
+
+    def edge(self, block: int, successor: int) -> ThreadSet:
+        """What is known of threads that take a control-flow edge."""
+        key = (block, successor)
+        found = self._edges.get(key)
+        if found is None:
+            found = self._edges[key] = self.events.values.edge(block, successor)
+        return found
 
     @cached_property
     def all(self) -> tuple[Event, ...]:
-        return tuple(event for found in self.events.by_block.values() for event in found)
+        """Events that make, end or look at a trail; generic accesses do not."""
+        return tuple(event for found in self.live.values() for event in found)
+
+    @cached_property
+    def _by_index(self) -> dict[int, Event]:
+        return {event.index: event for event in self.all}
 
     @cached_property
     def fences(self) -> tuple[Event, ...]:
@@ -56,8 +68,9 @@ class Partners:
         return self._of(SyncKind.BAR)
 
     def is_bar(self, index: int) -> bool:
-        """Whether the event is a CTA (or named) barrier that its threads wait at."""
-        return any(bar.index == index for bar in self._bars)
+        """Whether the instruction is a CTA (or named) barrier that its threads wait at."""
+        event = self._by_index.get(index)
+        return event is not None and event.effect.sync is not None and event.effect.sync.kind is SyncKind.BAR
 
     def waits_on(self, barrier: Region) -> list[Event]:
         """Waits on an mbarrier; none if it is not known which one it is."""
@@ -93,6 +106,12 @@ class Partners:
 
     def roles_of(self, wait: Event) -> list[list[Event]]:
         """Releases that the wait waits for, those that the same threads may make in one list."""
+        found = self._roles.get(wait.index)
+        if found is None:
+            found = self._roles[wait.index] = self._sorted_by_role(wait)
+        return found
+
+    def _sorted_by_role(self, wait: Event) -> list[list[Event]]:
         roles: list[list[Event]] = []
         for release in (r for r in self._of(*_ARRIVALS) if wait in self.waits_for(r)):
             mine = self.events.values.threads(release.index)
@@ -140,7 +159,7 @@ class Partners:
         """
         loops = self.cfg.loops_of.get(self.cfg.block_of(access.index), ())
         header = self.cfg.blocks[self.cfg.loops[loops[-1]].header].start if loops else -1
-        by_index = {e.index: e for e in self.all}
+        by_index = self._by_index
         reached: set[int] = set()
         bare: set[int] = set()
 
@@ -170,9 +189,14 @@ class Partners:
             if not all(visit(i) for i in range(first, self.cfg.blocks[block].end)):
                 continue
             for successor in self.cfg.succs[block]:
-                if successor not in seen and not disjoint(who, self.events.values.edge(block, successor)):
+                if successor not in seen and not disjoint(who, self.edge(block, successor)):
                     seen.add(successor)
                     work.append((successor, self.cfg.blocks[successor].start))
+
+
+def _live(event: Event) -> bool:
+    what = event.effect
+    return bool(what.fences or what.sync or what.group) or any(touch.is_async for touch in event.touches)
 
 
 def _kind(event: Event) -> SyncKind:

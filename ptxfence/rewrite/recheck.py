@@ -64,29 +64,32 @@ def uncovered(
 ) -> tuple[Uncovered, ...]:
     """As `recheck`, for events that are there already."""
     partners = Partners(events)
+    barriers = _barriers(events)
     operations = [t for t in events.touches if t.is_async and t.region.space in SHARED]
+    known: dict[tuple[object, ...], Trails] = {}
     found: list[Uncovered] = []
     for access in events.touches:
-        if not _is_data(access, events):
+        if not _is_data(access, barriers):
             continue
         meeting = [o for o in operations if wanted(access.index, o.index) and _meet(access, o)]
         by_stops: dict[frozenset[int], list[Touch]] = {}
         for operation in meeting:
             by_stops.setdefault(_replaced(access, operation, events, partners), []).append(operation)
         for stops, group in by_stops.items():
-            trails = Trails(partners, access, stops)
+            key = Trails.key(partners, access, stops)
+            trails = known[key] = known.get(key) or Trails(partners, access, stops)
             found += (
-                Uncovered(access.index, o.index, trails.route(trails.hits[o.number]))
+                Uncovered(access.index, o.index, (access.index, *trails.route(trails.hits[o.number])[1:]))
                 for o in group
                 if o.number in trails.hits
             )
     return tuple(dict.fromkeys(found))
 
 
-def _is_data(touch: Touch, events: Events) -> bool:
+def _is_data(touch: Touch, barriers: set[Region]) -> bool:
     if touch.access.proxy is not Proxy.GENERIC or touch.access.role is not Role.DATA:
         return False
-    return touch.region.space in SHARED and not any(barrier.holds(touch.region) for barrier in _barriers(events))
+    return touch.region.space in SHARED and not any(barrier.holds(touch.region) for barrier in barriers)
 
 
 def _barriers(events: Events) -> set[Region]:

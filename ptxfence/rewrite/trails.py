@@ -39,7 +39,7 @@ class Phase(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """A thread about to run event `position` of `block`. `since`: the event that told it; `who`: which threads."""
+    """A thread about to run live event `position` of `block`. `since`: what told it; `who`: which threads these are."""
 
     block: int
     position: int
@@ -50,7 +50,10 @@ class Stand:
 
 
 class Trails:
-    """All uncovered trails of one access; `hits` are the async touches they come to, each with its trail."""
+    """All uncovered trails of one access; `hits` are the async touches they come to, each with its trail.
+
+    Accesses with one `key` have the same trails.
+    """
 
     def __init__(self, partners: Partners, access: Touch, stops: frozenset[int]) -> None:
         self.partners = partners
@@ -65,12 +68,26 @@ class Trails:
         self._covered_releases: frozenset[int] | None = None
         self._walk()
 
+    @staticmethod
+    def key(partners: Partners, access: Touch, stops: frozenset[int]) -> tuple[object, ...]:
+        """What the trails depend on."""
+        what = access.access
+        return (
+            partners.behind(access.index),
+            what.completion,
+            what.mbarrier,
+            bool(what.mode & Mode.WRITE),
+            access.region.peer,
+            access.threads,
+            stops,
+        )
+
     def route(self, stand: Stand) -> tuple[int, ...]:
         """Indices of the events passed on the way to `stand`, the access first."""
         found: list[int] = []
         step: Stand | None = stand
         while step is not None:
-            events = self.events.by_block[step.block]
+            events = self.partners.live[step.block]
             if step.position < len(events):
                 found.append(events[step.position].index)
             step = self.parents[step]
@@ -95,8 +112,8 @@ class Trails:
         index = self.access.index
         flying = self.access.access.completion is Completion.CP_ASYNC
         phase = Phase.FLYING if flying else Phase.OWN
-        block, position = self.partners.place(index)
-        yield Stand(block, position + 1, phase, index, self.access.threads)
+        block, position = self.partners.behind(index)
+        yield Stand(block, position, phase, index, self.access.threads)
         if self.access.access.completion is Completion.MBARRIER and self.access.access.mbarrier is not None:
             barrier = self.events.values.mbarrier_region(index, self.access.access.mbarrier)
             for wait in self.partners.waits_on(barrier):
@@ -105,11 +122,11 @@ class Trails:
 
     def _told(self, wait: Event, phase: Phase) -> Stand:
         """A thread right behind a wait that has told it of the access."""
-        block, position = self.partners.place(wait.index)
-        return Stand(block, position + 1, phase, wait.index, self.events.values.threads(wait.index))
+        block, position = self.partners.behind(wait.index)
+        return Stand(block, position, phase, wait.index, self.events.values.threads(wait.index))
 
     def _steps(self, stand: Stand) -> Iterator[Stand]:
-        events = self.events.by_block[stand.block]
+        events = self.partners.live[stand.block]
         if stand.position == len(events):
             yield from self._leave(stand)
             return
@@ -125,7 +142,7 @@ class Trails:
     def _leave(self, stand: Stand) -> Iterator[Stand]:
         who = self._renewed(stand.block, stand.who)
         for successor in self.cfg.succs[stand.block]:
-            if not disjoint(who, self.events.values.edge(stand.block, successor)):
+            if not disjoint(who, self.partners.edge(stand.block, successor)):
                 yield replace(stand, block=successor, position=0, who=self._renewed(successor, who))
 
     def _renewed(self, block: int, who: ThreadSet) -> ThreadSet:
