@@ -166,9 +166,9 @@ def _source(place: Place | None) -> str:
 
 
 def pack(outcome: Outcome) -> dict[str, Any]:
-    """The outcome as plain data, without the text."""
+    """The outcome as plain data, without the text and without what depends on `fail-on`."""
     data = asdict(outcome)
-    del data["text"]
+    del data["text"], data["failing"]
     return data
 
 
@@ -180,5 +180,4 @@ def unpack(text: str, data: Mapping[str, Any]) -> Outcome:
         kernels=tuple(data["kernels"]),
         undecided=tuple(data["undecided"]),
         notices=tuple(Notice(**notice) for notice in data["notices"]),
-        failing=tuple(Notice(**notice) for notice in data["failing"]),
     )
