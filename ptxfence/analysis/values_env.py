@@ -27,7 +27,7 @@ class Env:
     what they say of the atom depends on what the other terms can be at the time.
     """
 
-    __slots__ = ("bloom", "empty", "forms", "table")
+    __slots__ = ("_relaxed", "bloom", "empty", "forms", "table")
 
     def __init__(self, table: dict[Node, list[tuple[int, int, int]]]) -> None:
         self.table = table
@@ -42,6 +42,7 @@ class Env:
                 self.forms.setdefault(atom, []).extend((node, *row) for row in rows)
         self.bloom = bloom
         self.empty = not table
+        self._relaxed: Env | None = None
 
     def apply(self, node: Node, value: Value) -> Value:
         """`value` of `node`, cut by what is known of it; a contradiction leaves it as it was."""
@@ -50,6 +51,16 @@ class Env:
             if cut:
                 value = cut
         return value
+
+    def of_warp(self) -> Env:
+        """What holds in every lane of a warp with a lane that satisfies this: bounds of `tid.x` in whole warps."""
+        if self._relaxed is None:
+            table: dict[Node, list[tuple[int, int, int]]] = {}
+            for node, rows in self.table.items():
+                if node.op == "var" and node.data[0] == "tid.x":
+                    table[node] = [(lo & ~31, hi | 31, w) for lo, hi, w in rows if hi < 1 << w]
+            self._relaxed = Env(table) if table else EMPTY
+        return self._relaxed
 
     def extended(self, found: list[Constraint]) -> Env:
         if not found:

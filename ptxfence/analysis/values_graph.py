@@ -136,8 +136,23 @@ class Graph:
                 kept = self._signed_divisions(kept)
             if not ops.isdisjoint(_FOLDED):
                 const, kept = self._fold(const, kept, width)
+            if "zext" in ops and "shr" in ops:
+                kept = self._rejoined_halves(kept)
             kept.sort(key=_id)
         return self._lin(const, tuple(kept))
+
+    def _rejoined_halves(self, terms: list[tuple[Node, int]]) -> list[tuple[Node, int]]:
+        """`(x >> 32 << 32) + (x & 0xffffffff)` is x."""
+        table = dict(terms)
+        for atom, k in terms:
+            if atom.op == "zext" and atom.data[0] == 32 and atom in table:
+                whole = atom.args[0]
+                upper = self._nodes.get(("shr", (whole, ), (32,), 64))
+                if upper is not None and table.get(upper) == k << 32:
+                    del table[atom], table[upper]
+                    for part, factor in self.parts(whole)[1]:
+                        table[part] = table.get(part, 0) + k * factor
+        return list(table.items())
 
     def _signed_divisions(self, terms: list[tuple[Node, int]]) -> list[tuple[Node, int]]:
         """`(t >> s) + (t >>> 31)` with t the high half of `x * magic` (plus x) is `x div n`.
@@ -190,20 +205,42 @@ class Graph:
             if inner.op in ("zext", "sext") and int(inner.data[0]) >= width:
                 inner = inner.args[0]
             base, parts = self.parts(inner)
+            if atom.op == "and" and len(parts) > 1:
+                parts = self._without_sign_fix(parts)
             if odd or not parts or any(table.get(part) != have * factor for part, factor in parts):
                 continue
             del table[atom]
             for part, _ in parts:
                 del table[part]
             const -= have * base
-            new = self._complement(atom, amount, width)
+            new = self._complement(atom, self._lin(base, parts), amount, have, width)
             table[new] = table.get(new, 0) + have
         return to_signed(const, width), [(a, k) for a, k in table.items() if k]
 
-    def _complement(self, atom: Node, amount: int, width: int) -> Node:
+    def _without_sign_fix(self, parts: Terms) -> Terms:
+        """The terms of x in `x + (sign of x)`, the rounding of a signed `x mod 2**k`; as they are if there is none."""
+        for fix, k in parts:
+            source = fix.args[0] if fix.op == "shr" and k == 1 and int(fix.data[0]) > 16 else None
+            if source is None:
+                continue
+            if source.op == "shrs" and source.data[0] == 31:
+                source = source.args[0]
+            rest = tuple(part for part in parts if part[0] is not fix)
+            if self.parts(source)[1] == rest and min(s.lo for s in self.evaluate(source)) >= -(1 << 20) and not self._narrow(source):
+                return rest
+            if self.parts(source)[1] == rest and min(s.lo for s in self.evaluate(source)) < -(1 << 20):
+                return rest
+        return parts
+
+    def _narrow(self, node: Node) -> bool:
+        return any(span.lo < 0 for span in self.evaluate(node))
+
+    def _complement(self, atom: Node, inner: Node, amount: int, have: int, width: int) -> Node:
         if atom.op == "div":
             return self.remainder(atom.args[0], amount, atom.width)
-        return self.atom("and", atom.args, (~amount & ((1 << atom.width) - 1),), atom.width)
+        mask = ~amount & ((1 << atom.width) - 1)
+        lost = width - ((have & -have).bit_length() - 1)  # bits that the coefficient shifts out
+        return self.and_const(inner, mask & ((1 << max(0, lost)) - 1), atom.width)
 
     def parts(self, node: Node) -> tuple[int, Terms]:
         return (node.const, node.terms) if node.op == "lin" else (0, ((node, 1),))
@@ -310,8 +347,27 @@ class Graph:
             if name.startswith("@"):
                 return -1
             return (((1 << SPACE_BITS) - 1) & ~(self.alignment[name] - 1)) >> right
-        bits = value_bits(self.evaluate(atom))
+        bits = self._value_bits(self.evaluate(atom))
         return int(atom.data[0]) if bits < 0 and atom.op == "and" else bits
+
+    def _value_bits(self, value: Value) -> int:
+        """Bits of a value that may be an address; -1 if unknown."""
+        total = 0
+        for span in value:
+            if not span.base:
+                bits = span.bits
+            else:
+                room = self._room(span.base)
+                if room == 0 or span.hi >= 2 * room or span.lo <= -room:
+                    return -1
+                low = span.lo | span.step
+                for name, factor in span.base:
+                    low |= int(self.alignment[name] * factor) or 1
+                bits = ((1 << (room - 1).bit_length()) - 1) & ~((low & -low) - 1)
+            if bits < 0:
+                return -1
+            total |= bits
+        return total
 
     def split(self, node: Node, k: int) -> tuple[dict[Node, int], int, Node]:
         """`node` as (terms and constant that are multiples of `2**k`, remainder)."""
@@ -512,7 +568,16 @@ class Graph:
 
     def trunc(self, a: Node, width: int) -> Node:
         const, terms = self.parts(a)
-        return self.linear(const, dict(terms), width)
+        total: dict[Node, int] = {}
+        for atom, k in terms:
+            if atom.op in ("zext", "sext") and int(atom.data[0]) >= width:
+                base, inner = self.parts(atom.args[0])
+                const += base * k
+                for part, factor in inner:
+                    total[part] = total.get(part, 0) + k * factor
+            else:
+                total[atom] = total.get(atom, 0) + k
+        return self.linear(const, total, width)
 
     def extend(self, a: Node, source: int, signed: bool) -> Node:
         """The integer that the low `source` bits of `a` stand for."""
@@ -523,6 +588,7 @@ class Graph:
             return a
         if a.op == "lin" and a.const and not signed and self._has_symbol(a):
             return a
+        a = self.trunc(a, source)
         return self.atom("sext" if signed else "zext", (a,), (source,), 64)
 
     def _has_symbol(self, a: Node) -> bool:

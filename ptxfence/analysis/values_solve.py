@@ -30,10 +30,13 @@ from ptxfence.analysis.values_domain import (
     unsigned,
 )
 from ptxfence.analysis.values_env import EMPTY, Constraint, Env, constraints, share
+from ptxfence.analysis.values_enumerate import enumerate_threads, thread_only
 from ptxfence.analysis.values_graph import Graph, Node
 
 ROUNDS = 12
 MAX_ROUNDS = 60
+COARSE = 1 << 15  # intervals wider than this are worth an exact evaluation over the threads
+MAX_THREADS = 1024
 ITERATIONS = 1 << 24  # one loop entry is taken to run fewer iterations, so that its counters do not wrap
 
 COUNTER = "#iteration"
@@ -51,6 +54,7 @@ class Solver:
         self.edge_env: Callable[[int, int], Env] = lambda a, b: EMPTY
         self._pending: set[Node] = set()
         self._guessing = False
+        self._by_thread: dict[tuple[Node, int, int], Value] = {}
         self._guesses: dict[Node, Value] = {}
         self._assigned: dict[Node, Value] = {}
         self._memo: dict[tuple[int, Env], Value] = {}
@@ -117,6 +121,8 @@ class Solver:
             value = transfer.shift_right(base_value(str(node.data[0])), int(node.data[1]), 64)
         elif op == "selp":
             value = self._select(node, env)
+        elif op == "shfl":  # another lane's value: what holds here need not hold there
+            value = self._value(node.args[0], env.of_warp())
         else:
             args: list[Value] = []
             for arg in node.args:
@@ -175,7 +181,28 @@ class Solver:
             shape = self.graph.linear(0, dict(node.terms), 64)
             if shape in env.table:
                 total = env.apply(shape, total)
+        if not self._guessing and len(node.terms) > 1 and (lows := bounds(total))[1] - lows[0] > COARSE:
+            total = self._enumerated(node, env) or total
         return shift(total, node.const)
+
+    def _enumerated(self, node: Node, env: Env) -> Value:
+        """The sum, its thread-dependent terms evaluated together for every thread; empty if there are too few."""
+        group = {atom: k for atom, k in node.terms if thread_only(atom)}
+        if len(group) < 2:
+            return ()
+        tid = self.graph.var("tid.x")
+        threads = self._value(tid, env)
+        if len(threads) != 1 or threads[0].hi - threads[0].lo > MAX_THREADS:
+            return ()
+        key = (self.graph.linear(0, group, 64), threads[0].lo, threads[0].hi)
+        found = self._by_thread.get(key)
+        if found is None:
+            found = self._by_thread[key] = enumerate_threads(key[0], tid, threads[0].lo, threads[0].hi)
+        for atom, k in node.terms:
+            if atom not in group and found:
+                part = self._value(atom, env)
+                found = add(found, scale(part, k)) if part else ()
+        return found
 
     def _select(self, node: Node, env: Env) -> Value:
         predicate, a, b = node.args
@@ -256,7 +283,7 @@ class Solver:
                 return transfer.logic3(args[0], args[1], args[2], int(data[0]))
             case "abs":
                 return transfer.absolute(args[0], width)
-            case "shfl" | "bool":
+            case "bool":
                 return args[0]
             case "popc":
                 return interval(0, int(data[0]))

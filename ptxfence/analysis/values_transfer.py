@@ -64,7 +64,17 @@ def _scaled(s: Span, factor: int) -> Span:
 
 def mask_bits(a: Value, mask: int, width: int) -> Value:
     """`a & mask` for a constant mask."""
+    low = (mask & -mask) - 1
+    if mask | low == (1 << width) - 1:  # rounds down to a multiple, whatever the representative
+        return _map(a, lambda s: (_rounded(s, low),))
     return _map(unsigned(a, width), lambda s: _masked(s, mask, width))
+
+
+def _rounded(s: Span, low: int) -> Span:
+    lo, hi = s.lo & ~low, s.hi & ~low
+    step = s.step if s.step % (low + 1) == 0 and not s.lo & low else low + 1
+    mask = s.mask & ~low if s.mask >= 0 else -1
+    return Span(s.base, lo, hi, step if lo != hi else 0, mask)
 
 
 def _masked(s: Span, mask: int, width: int) -> Value:
