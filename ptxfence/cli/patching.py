@@ -99,7 +99,8 @@ def _assembled(before: str, after: str, path: str, wanted: bool | None) -> tuple
             raise
         return (f"not re-assembled, ptxas does not take the original: {error}",)
     new = build(after, filename=path, ptxas=old.ptxas)
-    return tuple(line for change in compare(old, new) for line in change.lines())
+    changes = [line for change in compare(old, new) for line in change.lines()]
+    return (f"both texts assemble ({old.ptxas.name})", *changes)
 
 
 def _as_internal(task: Task) -> FileResult:
