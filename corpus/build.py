@@ -54,7 +54,8 @@ def build_triton(release: str, names: Iterable[str], out: Path, tools: Path) -> 
     wheel = tools / f"triton-{release}"
     install([f"triton=={release}"], wheel)
     folder = out / f"triton-{release}"
-    command = [sys.executable, "-P", str(HERE / "compile_triton.py"), str(wheel), str(folder), *sorted(names)]
+    command = [sys.executable, "-P", str(HERE / "compile_triton.py"), str(wheel), str(folder), "kernels"]
+    command += sorted(names)
     result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=False)
     version = tuple(int(part) for part in release.split("."))
     failed = 0

@@ -1,6 +1,7 @@
 """Compiles the kernels of kernels.py with one Triton wheel, without a GPU.
 
-Run by build.py in an interpreter of its own: ``python -P compile_triton.py WHEEL_DIR OUT_DIR [NAME ...]``.
+Run in its own interpreter: ``python -P compile_triton.py WHEEL_DIR OUT_DIR TABLE [NAME ...]``. TABLE is the module
+with the KERNELS: kernels (the corpus), or farm.triton_variants, which stops at PTX because assembling costs most.
 Prints one line a file: ``ok NAME.sm_90.ptx`` or ``failed NAME.sm_90.ptx REASON``.
 """
 
@@ -57,12 +58,16 @@ def relative_files(text: str, wheel: Path) -> str:
 def main(arguments: list[str]) -> int:
     """Compiles into OUT_DIR; exit status 1 if any variant failed."""
     wheel, out = Path(arguments[0]).resolve(), Path(arguments[1]).resolve()
-    wanted = set(arguments[2:])
+    wanted = set(arguments[3:])
     os.chdir(HERE)
     sys.path.insert(0, str(wheel))
     sys.path.append(str(HERE))
     os.environ["TRITON_CACHE_DIR"] = tempfile.mkdtemp(prefix="triton-cache-")
-    kernels = importlib.import_module("kernels").KERNELS
+    table = importlib.import_module(arguments[2])
+    kernels = table.KERNELS
+    if not getattr(table, "ASSEMBLE", True):
+        backend = importlib.import_module("triton.backends.nvidia.compiler").CUDABackend
+        backend.make_cubin = lambda *_: b""
     version = tuple(int(part) for part in importlib.import_module("triton").__version__.split(".")[:3])
     out.mkdir(parents=True, exist_ok=True)
     status = 0
