@@ -1,97 +1,167 @@
-"""How large a tensor box can be: its size is in the tensor map, not in the text.
+"""How far a tensor copy reaches: the box is in the tensor map, so its size is bounded from what surrounds it.
 
-Bounds (proxy-semantics E.6): a box ends before the next base that a bulk operation or an mbarrier uses, within its
-ring slot, within the bytes that the mbarrier expects, and within the symbol. What none of them bounds ends with
-the last byte that anything else in the kernel touches.
+A load's box is no larger than the `expect_tx` of the mbarrier that it completes on, and two loads (two stores) of one
+kernel start at least a box apart, as do the slots of a ring; no box reaches into an mbarrier. Where the distances of
+all loads on one mbarrier sum up to its `expect_tx`, they are the boxes (proxy-semantics E.6).
 """
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
-from ptxfence.analysis.effects import Box, Bytes
-from ptxfence.analysis.events import Event, Touch
+from ptxfence.analysis.effects import Access, Box, Effect, Mode, Role, Space
+from ptxfence.analysis.isa import effect, lookup
 from ptxfence.analysis.region import Base, Region
-from ptxfence.analysis.regions import Overlap, overlap
-from ptxfence.analysis.values import Values
+from ptxfence.analysis.regions import Overlap, Shape, overlap, region_of, slots
 
-SMALLEST = 16  # bytes: the alignment and least size of a tensor copy's shared side
+if TYPE_CHECKING:
+    from ptxfence.analysis.values import Values
+
+LEAST = 16  # bytes of the innermost box dimension are a multiple of it
+LARGEST = 232_448  # shared memory that one CTA can have (227 KB, sm_90 and later)
+MANY = 64  # slots of one operand that are listed
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """One tensor copy: region of its first 16 bytes, and of its mbarrier."""
+
+    index: int
+    access: Access
+    start: Region
+    barrier: Region | None
 
 
 class Boxes:
-    """Bounds the boxes of one kernel from everything that is known of its shared memory."""
+    """Sizes of all tensor boxes of one function, computed together when first asked for."""
 
-    def __init__(self, values: Values, touches: Sequence[Touch], events: Iterable[Event]) -> None:
+    def __init__(self, values: Values) -> None:
         self._values = values
-        self._expected: list[tuple[Region, int]] = []
-        self._starts: dict[Base, list[int]] = {}
-        self._ends: dict[Base, int] = {}
-        starts: dict[Base, set[int]] = {}
-        for event in events:
-            if event.barrier is None:
+
+    def region(self, index: int, access: Access) -> Region:
+        return self._regions.get((index, access.operand)) or self._start(index, access)
+
+    def _start(self, index: int, access: Access) -> Region:
+        node = self._values.node(index, access.operand)
+        return region_of(self._values, index, node, Shape(access.space, LEAST, LEAST, False))
+
+    @cached_property
+    def _effects(self) -> list[tuple[int, Effect]]:
+        return [
+            (i.index, effect(i.opcode, i.operands))
+            for i in self._values.cfg.instructions
+            if lookup(i.opcode).relevant and self._values.cfg.block_of(i.index) in self._values.cfg.rank
+        ]
+
+    @cached_property
+    def _copies(self) -> list[Copy]:
+        found: list[Copy] = []
+        for index, what in self._effects:
+            for access in what.accesses:
+                if isinstance(access.footprint, Box) and access.space in (Space.CTA, Space.CLUSTER):
+                    barrier = access.mbarrier
+                    region = self._values.mbarrier_region(index, barrier) if barrier is not None else None
+                    found.append(Copy(index, access, self._start(index, access), region))
+        return found
+
+    @cached_property
+    def _expected(self) -> list[tuple[Region, int]]:
+        """(mbarrier, bytes) of every `expect_tx` with a constant count."""
+        found: list[tuple[Region, int]] = []
+        for index, what in self._effects:
+            sync = what.sync
+            if sync is None or sync.tx is None or sync.address is None:
                 continue
-            self._note(event.barrier, starts)
-            if event.bytes is not None:
-                self._expected.append((event.barrier, event.bytes))
-        for touch in touches:
-            if isinstance(touch.access.footprint, Box):
-                self._note(self._seed(touch), starts)
-            elif touch.is_async and touch.region.exact:
-                self._note(touch.region, starts)
-            elif touch.region.bounded:
-                self._reach(touch.region)
-        self._starts = {base: sorted(found) for base, found in starts.items()}
+            bounds = self._values.range(index, sync.tx)
+            if bounds is not None and 0 < bounds[1] <= LARGEST:
+                found.append((self._values.mbarrier_region(index, sync.address), bounds[1]))
+        return found
 
-    def _seed(self, touch: Touch) -> Region:
-        return self._values.region(touch.index, replace(touch.access, footprint=Bytes(SMALLEST)))
+    @cached_property
+    def _marks(self) -> dict[tuple[Base, Mode | None], list[int]]:
+        """Where boxes must end: starts of mbarriers (None) and of tensor loads and stores, ascending."""
+        marks: dict[tuple[Base, Mode | None], set[int]] = {}
+        for index, what in self._effects:
+            operands = {a.operand for a in what.accesses if a.role is Role.MBARRIER}
+            if what.sync is not None and what.sync.address is not None:
+                operands.add(what.sync.address)
+            for operand in operands:
+                region = self._values.mbarrier_region(index, operand)
+                if region.base is not None:
+                    marks.setdefault((region.base, None), set()).update(starts(region))
+        for copy in self._copies:
+            if copy.start.base is not None:
+                marks.setdefault((copy.start.base, copy.access.mode), set()).update(starts(copy.start))
+        return {key: sorted(places) for key, places in marks.items()}
 
-    def _note(self, region: Region, starts: dict[Base, set[int]]) -> None:
-        if region.base is None or region.lo is None:
-            return
-        starts.setdefault(region.base, set()).add(region.lo)
-        self._reach(region)
+    def _size(self, copy: Copy) -> tuple[int, str]:
+        """Upper bound of a box in bytes and what gave it."""
+        size, reason = LARGEST, "symbol"
+        base = copy.start.base
+        assert base is not None
+        symbol = self._values.builder.symbols.get(base.name)
+        if symbol is not None and symbol.size is not None and copy.start.lo is not None:
+            size = max(LEAST, symbol.size - copy.start.lo)
+        if copy.access.mode & Mode.WRITE and copy.barrier is not None:
+            counts = [n for barrier, n in self._expected if overlap(barrier, copy.barrier) is not Overlap.NO]
+            if counts and max(counts) < size:
+                size, reason = max(counts), "expect_tx"
+        for key in ((base, None), (base, copy.access.mode)):
+            places = self._marks.get(key, [])
+            for start in starts(copy.start):
+                at = bisect_right(places, start)
+                if at < len(places) and places[at] - start < size and places[at] - start >= LEAST:
+                    size, reason = places[at] - start, "neighbour"
+        return size, reason
 
-    def _reach(self, region: Region) -> None:
-        if region.base is not None and region.hi is not None:
-            self._ends[region.base] = max(self._ends.get(region.base, 0), region.hi)
+    @cached_property
+    def _regions(self) -> dict[tuple[int, int], Region]:
+        found: dict[tuple[int, int], Region] = {}
+        sizes: dict[tuple[int, int], int] = {}
+        for copy in self._copies:
+            if not copy.start.bounded:
+                continue
+            size, reason = self._size(copy)
+            sizes[copy.index, copy.access.operand] = size
+            found[copy.index, copy.access.operand] = _sized(copy.start, size, reason)
+        for copy in self._exact_copies(sizes):
+            key = copy.index, copy.access.operand
+            found[key] = replace(found[key], exact=found[key].terms is not None)
+        return found
 
-    def bound(self, touch: Touch) -> Touch:
-        """The touch with a bounded region, if the address of its box is bounded."""
-        seed = self._seed(touch)
-        if not seed.bounded:
-            return replace(touch, region=replace(seed, width=0, exact=False))
-        assert seed.base is not None
-        assert seed.lo is not None
-        assert seed.hi is not None
-        size, why = self._size(touch, seed, seed.base, seed.lo)
-        region = replace(seed, hi=seed.hi - SMALLEST + size, width=size, exact=False, bounded_by=why)
-        return replace(touch, region=region)
+    def _exact_copies(self, sizes: dict[tuple[int, int], int]) -> list[Copy]:
+        """Loads whose bounds sum up to the bytes that their mbarrier expects."""
+        groups: dict[Region, list[Copy]] = {}
+        for copy in self._copies:
+            if copy.barrier is not None and copy.barrier.bounded and (copy.index, copy.access.operand) in sizes:
+                groups.setdefault(replace(copy.barrier, lost=None), []).append(copy)
+        exact: list[Copy] = []
+        for barrier, copies in groups.items():
+            counts = {n for other, n in self._expected if overlap(barrier, other) is not Overlap.NO}
+            if len(counts) == 1 and sum(sizes[c.index, c.access.operand] for c in copies) in counts:
+                exact.extend(copies)
+        return exact
 
-    def _size(self, touch: Touch, seed: Region, base: Base, lo: int) -> tuple[int, str]:
-        limits: list[tuple[int, str]] = []
-        starts = self._starts.get(base, [])
-        after = bisect_right(starts, lo)
-        if after < len(starts):
-            limits.append((starts[after] - lo, "neighbour"))
-        if seed.step:
-            limits.append((seed.step, "neighbour"))
-        expected = self._expectation(touch)
-        if expected:
-            limits.append((expected, "expect_tx"))
-        variable = self._values.module.variables.get(base.name)
-        if variable is not None and variable.size:
-            limits.append((variable.size - lo, "symbol"))
-        if not limits:
-            limits.append((self._ends.get(base, 0) - lo, "symbol"))
-        size, why = min(limits)
-        return max(size, SMALLEST), why
 
-    def _expectation(self, touch: Touch) -> int:
-        """The most bytes that the mbarrier of a load is told to expect, 0 where the text does not say."""
-        operand = touch.access.mbarrier
-        if operand is None:
-            return 0
-        barrier = self._values.mbarrier_region(touch.index, operand)
-        return max((n for region, n in self._expected if overlap(region, barrier) is not Overlap.NO), default=0)
+def _sized(start: Region, size: int, reason: str) -> Region:
+    assert start.lo is not None and start.hi is not None
+    step, span = slots(start, size)
+    return replace(start, hi=start.hi - LEAST + size, step=step, span=span, width=size, bounded_by=reason)
+
+
+def starts(region: Region) -> list[int]:
+    """Addresses at which instances of a region start; only the lowest where there are many."""
+    if region.lo is None:
+        return []
+    if region.terms is None or region.origin is None:
+        return [region.lo]
+    found = [region.origin]
+    for term in region.terms:
+        values = range(term.lo, term.hi + 1, term.step)
+        if len(found) * len(values) > MANY:
+            return [region.lo]
+        found = [place + term.scale * value for place in found for value in values]
+    return sorted(set(found))

@@ -155,6 +155,12 @@ def _terms(values: Values, node: Node, env: Env, base: Base) -> tuple[tuple[Term
     return (tuple(terms), const) if based else (None, None)
 
 
+def slots(region: Region, size: int) -> tuple[int, int]:
+    """The best (step, span) of a region whose instances have `size` bytes; (0, 0) if they are one block."""
+    span = Span((), 0, 0, region.step)
+    return _slots((span,), region.terms, size)
+
+
 def _slots(spans: Value, terms: tuple[Term, ...] | None, size: int) -> tuple[int, int]:
     """The best (step, span) with which the bytes lie in separate slots; (0, 0) if they are one block."""
     if terms is not None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.conditions import ThreadSet
 from ptxfence.analysis.descriptors import matrix_region
-from ptxfence.analysis.effects import Access, Bytes, BytesOf, Copy, Flow, Matrix
+from ptxfence.analysis.boxes import Boxes
+from ptxfence.analysis.effects import Access, Box, Bytes, BytesOf, Copy, Flow, Matrix, Space
 from ptxfence.analysis.guards import Guards
 from ptxfence.analysis.inline import Routine
 from ptxfence.analysis.isa import lookup
@@ -19,7 +20,7 @@ from ptxfence.analysis.regions import Shape, region_of
 from ptxfence.analysis.values_build import Builder
 from ptxfence.analysis.values_domain import Value, bounds, plain, single
 from ptxfence.analysis.values_env import EMPTY, Env
-from ptxfence.analysis.values_graph import Node, to_signed
+from ptxfence.analysis.values_graph import Node
 from ptxfence.analysis.values_solve import Solver
 from ptxfence.grammar.parse import Module
 
@@ -37,6 +38,7 @@ class Values:
         self.solver.edge_env = self.edge_env
         self.builder = Builder(function, cfg, module, self.solver)
         self.guards = Guards(self)
+        self.boxes = Boxes(self)
         self._envs: dict[int, Env] = {}
         self._edge_envs: dict[tuple[int, int], Env] = {}
         self._regions: dict[tuple[int, Access], Region] = {}
@@ -140,6 +142,8 @@ class Values:
         footprint = access.footprint
         if isinstance(footprint, Matrix | Copy):
             return matrix_region(self, index, access)
+        if isinstance(footprint, Box) and access.space in (Space.CTA, Space.CLUSTER):
+            return self.boxes.region(index, access)
         shape = Shape(access.space)
         if isinstance(footprint, Bytes):
             shape = Shape(access.space, footprint.count, footprint.count, True)
@@ -151,8 +155,6 @@ class Values:
 
     def mbarrier_region(self, index: int, operand: int) -> Region:
         """The bytes of the mbarrier that an operand names."""
-        from ptxfence.analysis.effects import Space
-
         shape = Shape(Space.CTA, MBARRIER_BYTES, MBARRIER_BYTES, True)
         return region_of(self, index, self.node(index, operand), shape)
 
@@ -178,6 +180,3 @@ class Values:
         """Threads that execute the instruction: dominating branches and its own guard."""
         return self.guards.threads(index)
 
-
-def low_word(value: int) -> int:
-    return to_signed(value, 32)
