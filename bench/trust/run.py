@@ -126,7 +126,8 @@ def keep(folder: Path, failures: Iterable[tuple[int, str, str]]) -> None:
 
 
 def table(tally: Tally, start: int, seconds: float) -> str:
-    lines = [f"Seeds {start} to {start + tally.counts['programs'] - 1}, {seconds:.0f} s.", "", "| what | count |", "|---|---|"]
+    last = start + tally.counts["programs"] - 1
+    lines = [f"Seeds {start} to {last}, {seconds:.0f} s.", "", "| what | count |", "|---|---|"]
     lines += [f"| {name} | {count} |" for name, count in sorted(tally.counts.items())]
     for level in ("certain", "likely"):
         total = tally.counts[f"findings {level}"]

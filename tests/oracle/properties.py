@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -139,21 +140,34 @@ def _transplant(kernel: Kernel, patched: str) -> str:
 
 
 def rechecked(kernel: Kernel, report: Report) -> list[Disagreement]:
-    """(f) The independent recheck and check agree on whether and, by first access, where a fence is missing."""
+    """(f) The independent recheck and check agree on whether and where a fence is missing.
+
+    A pair needs a counterpart with the same access or the same operation: check leaves out accesses that a later one
+    of the same thread replaces, and operations behind one that it has reported.
+    """
     file = parse(kernel.text(32))
     module = file.modules[0]
     entry = next(f for f in module.functions if f.kind is FunctionKind.ENTRY)
     function: Any = Inlined(module, entry)
     lines = [file.position(i.start)[0] for i in function.instructions]
     pairs = {(lines[u.access], lines[u.operation]) for u in recheck(module, function)}
-    told = {f.second.line: f for f in report.findings if family(f.rule) == "missing" and f.second is not None}
+    told = [
+        (line, f.second.line)
+        for f in report.findings
+        if family(f.rule) == "missing" and f.second is not None and f.cause is not Cause.UNSYNCHRONISED
+        for line in _lines(f)
+    ]
     if report.verdict.value == "undecided":
         return []
-    firsts = {line for f in told.values() if f.cause is not Cause.UNSYNCHRONISED for line in _lines(f)}
-    texts = [f"recheck: {pair} has no finding" for pair in sorted(pairs) if pair[0] not in firsts]
-    known = {first for first, _ in pairs}
-    texts += [f"recheck does not know line {line}" for line in sorted(firsts - known)]
+    texts = [f"check does not know {pair}" for pair in _unrelated(pairs, told)]
+    texts += [f"recheck does not know {pair}" for pair in _unrelated(told, pairs)]
     return [Disagreement("recheck", text) for text in texts]
+
+
+def _unrelated(pairs: Iterable[tuple[int, int]], others: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Pairs that share neither their access nor their operation with one of `others`."""
+    firsts, seconds = {first for first, _ in others}, {second for _, second in others}
+    return sorted(pair for pair in pairs if pair[0] not in firsts and pair[1] not in seconds)
 
 
 def _shape(report: Report) -> tuple[str, tuple[tuple[str, str, str], ...]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from ptxfence.errors import PtxFenceError
@@ -22,13 +23,31 @@ def shrink(kernel: Kernel, disagrees: Callable[[Kernel], bool], rounds: int = 4)
     return Kernel(kernel.warps, kernel.body, functions, kernel.flags)
 
 
+_SCRATCH = re.compile(r"(?<![.\w])(?:v|ph|i|s|x|p)\d+\b")
+
+
+def defined(kernel: Kernel) -> bool:
+    """Whether each scratch register is written on an earlier line than it is read on."""
+    known: set[str] = set()
+    for line in kernel.body:
+        names = _SCRATCH.findall(line)
+        opcode = line.lstrip("@!").split()[0 if not line.startswith("@") else 1] if " " in line else ""
+        stores = opcode.startswith(("st.", "red.", "cp.", "mbarrier.arrive", "bra", "call"))
+        guard = names[:1] if line.startswith("@") and names and f"{names[0]} " in line[:5] else []
+        reads = names if stores else [*guard, *names[len(guard) + 1 :]]
+        if any(name not in known for name in reads):
+            return False
+        known.update(names)
+    return True
+
+
 def _pass(kernel: Kernel, disagrees: Callable[[Kernel], bool], length: int) -> Kernel:
     index = len(kernel.body) - length
     while index >= 0:
         body = kernel.body[:index] + kernel.body[index + length :]
         smaller = Kernel(kernel.warps, body, kernel.functions, kernel.flags)
         try:
-            if disagrees(smaller):
+            if defined(smaller) and disagrees(smaller):
                 kernel = smaller
         except (OracleError, PtxFenceError, KeyError):  # a label or register that the lines left need is gone
             pass
