@@ -10,6 +10,7 @@ from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.inline import Copy, Routine
 from ptxfence.analysis.isa_operations import Op, operation
 from ptxfence.analysis.values_domain import interval
+from ptxfence.analysis.values_enumerate import thread_only, uniform_in_warps
 from ptxfence.analysis.values_graph import Node
 from ptxfence.analysis.values_ops import HANDLERS, Sources
 from ptxfence.analysis.values_solve import COUNTER, PhiArgs, Solver
@@ -41,6 +42,7 @@ class Builder:
         self._memo: dict[Ref, Node] = {}
         self._placeholders: dict[Ref, Node] = {}
         self._built_in_cycle: list[Ref] = []
+        self._uniform: dict[Node, bool] = {}
 
     # --- operands --------------------------------------------------------------------------------
 
@@ -194,10 +196,19 @@ class Builder:
             predicate, a, b = predicate.args[0], b, a
         return self.graph.atom("selp", (predicate, a, b), (), max(a.width, b.width, 1))
 
-    def warp_uniform(self, node: Node, depth: int = 8) -> bool:
-        """Whether all lanes of a warp hold the same value."""
+    def warp_uniform(self, node: Node) -> bool:
+        """Whether all lanes of a warp hold the same value: by form, or by trying every thread."""
+        found = self._uniform.get(node)
+        if found is None:
+            found = self._uniform_form(node)
+            if not found and self.launch.flat and thread_only(node):
+                found = uniform_in_warps(node, self.graph.var("tid.x"), self.launch.limit[0])
+            self._uniform[node] = found
+        return found
+
+    def _uniform_form(self, node: Node, depth: int = 8) -> bool:
         if node.op == "lin":
-            return all(self.warp_uniform(atom, depth - 1) for atom, _ in node.terms)
+            return all(self._uniform_form(atom, depth - 1) for atom, _ in node.terms)
         if node.op == "sym":
             return True
         if node.op == "var":
@@ -207,7 +218,7 @@ class Builder:
         if self.launch.flat and node.op in ("shr", "and") and node.args[0].op == "var" and node.args[0].data[0] == "tid.x":
             amount = int(node.data[0])
             return amount >= 5 if node.op == "shr" else amount & 31 == 0
-        return bool(node.args) and all(self.warp_uniform(arg, depth - 1) for arg in node.args)
+        return bool(node.args) and all(self._uniform_form(arg, depth - 1) for arg in node.args)
 
     # --- phis ------------------------------------------------------------------------------------
 

@@ -39,8 +39,6 @@ _SIMPLE = {
 _COMPARE = {"eq": "==", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "ne": "!="}
 _LIMIT = 400  # nodes of one expression
 
-_known: dict[Node, bool] = {}
-
 
 def thread_only(node: Node) -> bool:
     """Whether the expression depends on `tid.x` and nothing else, through operations that can be run."""
@@ -106,3 +104,10 @@ def enumerate_threads(node: Node, tid: Node, lo: int, hi: int) -> Value:
     for value in values:
         step = gcd(step, value - values[0])
     return (Span(NO_BASE, values[0], values[-1], step),)
+
+
+def uniform_in_warps(node: Node, tid: Node, threads: int) -> bool:
+    """Whether a thread-only expression is the same in all lanes of each warp of a one-dimensional CTA."""
+    function = function_of(node, tid)
+    values = [function(thread) for thread in range(threads)]
+    return all(values[thread] == values[thread & ~31] for thread in range(threads))
