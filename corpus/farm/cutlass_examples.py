@@ -12,6 +12,7 @@ from pathlib import Path
 from common import Farm, compile_cuda, install, nvcc
 
 VERSION = "4.2.0.0"
+CURAND = "10.4.0.35"
 _BLOCKWISE = "67_hopper_fp8_warp_specialized_gemm_with_blockwise_scaling"
 EXAMPLES: tuple[tuple[str, str], ...] = (
     ("cute/tutorial/hopper/wgmma_sm90.cu", "90a"),
@@ -57,7 +58,9 @@ def main() -> int:
     out, tools = Path(sys.argv[1]), Path(sys.argv[2])
     word = sys.argv[3] if len(sys.argv) > 3 else ""
     root = install([f"nvidia-cutlass=={VERSION}"], tools / f"cutlass-{VERSION}") / "cutlass_library" / "source"
+    random = install([f"nvidia-curand=={CURAND}"], tools / f"curand-{CURAND}") / "nvidia" / "cu13" / "include"
     includes = [f"-I{root / part}" for part in ("include", "tools/util/include", "examples/common")]
+    includes.append(f"-I{random}")
     farm = Farm(out, f"cutlass-{VERSION}")
     for path, arch in EXAMPLES:
         source = root / "examples" / path
