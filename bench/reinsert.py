@@ -22,8 +22,9 @@ from ptxfence.analysis.report import Severity, Verdict
 from ptxfence.grammar import Function, PtxFile, parse
 from ptxfence.rewrite.edits import apply, remove_statement
 from ptxfence.rewrite.forms import cycles_of
-from ptxfence.rewrite.patch import fix, kernels
+from ptxfence.rewrite.patch import fix
 from ptxfence.rewrite.placement import LOOP_FACTOR
+from ptxfence.rewrite.roots import roots
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def fences_of(function: Function) -> Iterator[int]:
 
 def count(file: PtxFile) -> Count:
     number = cycles = 0
-    for _, function in kernels(file):
+    for _, function in roots(file):
         cfg = Cfg(function)
         for index in fences_of(function):
             number += 1
@@ -52,7 +53,7 @@ def count(file: PtxFile) -> Count:
 
 def strip(file: PtxFile) -> str | None:
     """The text without its fences; None where one shares its lines with others."""
-    edits = [remove_statement(file, function, i) for _, function in kernels(file) for i in fences_of(function)]
+    edits = [remove_statement(file, function, i) for _, function in roots(file) for i in fences_of(function)]
     return None if None in edits else apply(file.text, [edit for edit in edits if edit is not None])
 
 

@@ -20,6 +20,7 @@ from ptxfence.analysis.transfer import Changes, Hazard
 from ptxfence.analysis.values import Values
 from ptxfence.grammar import Function, Module, PtxFile
 from ptxfence.rewrite.edits import insertion_after, insertion_point
+from ptxfence.rewrite.roots import routine
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +60,9 @@ class Kernel:
         self.file = file
         self.module = module
         self.function = function
-        self.cfg = Cfg(function)
-        self.events = Events(module, function, self.cfg, Values(function, self.cfg, module))
+        body = routine(module, function)
+        self.cfg = Cfg(body)
+        self.events = Events(module, body, self.cfg, Values(body, self.cfg, module))
         self.conflicts = Conflicts(self.events)
         self.flow = Flow(Program(self.events, self.conflicts), Handoffs(self.events), changes=Changes(open=True))
         self.levels: dict[Spot, Level] = {}
@@ -108,7 +110,7 @@ class Kernel:
 
     def origin(self, index: int) -> tuple[Function, int]:
         """The function of the text, and the position in it, that instruction `index` comes from (calls are inlined)."""
-        if self.cfg.function is self.function and self.cfg.instructions is self.function.instructions:
+        if self.cfg.instructions is self.function.instructions:
             return self.function, index
         starts, places = self._origins
         return places[bisect_right(starts, self.cfg.instructions[index].start) - 1]

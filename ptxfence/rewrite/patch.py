@@ -4,17 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import Path
+from tempfile import gettempdir
 
 from ptxfence.analysis.check import analyse
 from ptxfence.analysis.report import Cause, Edit, Finding, Report, Severity
-from ptxfence.grammar import Function, Module, PtxFile, parse
-from ptxfence.grammar.model import FunctionKind
-from ptxfence.rewrite.edits import apply
+from ptxfence.errors import RecheckError
+from ptxfence.grammar import PtxFile, parse
+from ptxfence.rewrite.atomic import create
+from ptxfence.rewrite.draft import Draft
 from ptxfence.rewrite.kernel import Kernel
 from ptxfence.rewrite.placement import Demand, plan
+from ptxfence.rewrite.recheck import recheck
+from ptxfence.rewrite.roots import roots, routine
 
 REPAIRED = frozenset({"PF101", "PF102", "PF103", "PF104", "PF111", "PF112"})
 """Rules whose findings a fence repairs (contract 2)."""
+
+MAX_ROUNDS = 3
+
+Pair = tuple[int, int]
+"""An access and an async operation, as offsets of their instructions in the original text."""
+
+
+@dataclass(frozen=True, slots=True)
+class Saving:
+    """What optimising won at one fence: cycles of one execution, and the loops around it. `line` is the original's."""
+
+    line: int
+    rule: str
+    what: str
+    cycles: int
+    depth: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +47,43 @@ class Patch:
     edits: tuple[Edit, ...]
     before: Report
     after: Report
+    savings: tuple[Saving, ...] = ()
 
     @property
     def changed(self) -> bool:
         return bool(self.edits)
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the caller wants repaired: `report` holds its findings, `raw` all that the analysis has for the original."""
+
+    report: Report
+    raw: Report
+    level: Severity
+
+    def of(self, finding: Finding, draft: Draft) -> bool:
+        """Whether a finding on the draft's text is to be repaired."""
+        wished = self._severity(finding, draft)
+        return wished is not None and wished >= self.level and repairable(finding)
+
+    def _severity(self, finding: Finding, draft: Draft) -> Severity | None:
+        """As the caller settled it where the original has the finding; None where the caller left it out."""
+        key = _key(finding, draft)
+        settled = {_key(f, None): f.severity for f in self.report.findings}
+        if key in settled:
+            return settled[key]
+        return None if key in {_key(f, None) for f in self.raw.findings} else finding.severity
+
+
+def _key(finding: Finding, draft: Draft | None) -> tuple[str, str, int | None]:
+    place = finding.second or finding.first
+    return finding.rule, finding.kernel, place.line if draft is None else draft.line_origin(place.line)
+
+
+def repairable(finding: Finding) -> bool:
+    """Whether a fence repairs the finding."""
+    return finding.rule in REPAIRED and finding.cause is not Cause.UNSYNCHRONISED and finding.anchor is not None
 
 
 def fix(
@@ -37,74 +92,78 @@ def fix(
     """Inserts the fences that the findings of `report` at or above `level` need.
 
     `policy`: "writer-side" puts them before the synchronisation wherever that is possible, "cheapest" where they
-    cost least. Findings that no fence repairs stay. Raises RecheckError if the result does not hold.
+    cost least. `optimize` then narrows, hoists and removes fences of proven kernels. Findings that no fence repairs
+    stay. Raises RecheckError if recheck.py does not agree that the patch covers what it is for.
     """
-    edits = tuple(_edits(file, report, level, policy))
-    if not edits:
-        return Patch(file.text, (), report, report)
-    text = apply(file.text, edits)
-    after = analyse(parse(text, file.filename))
-    return Patch(text, edits, report, after)
+    draft, after = Draft(file.text), report
+    pairs: set[Pair] = set()
+    if any(finding.severity >= level and repairable(finding) for finding in report.findings):
+        wishes = Wishes(report, analyse(file), level)
+        draft, after = _repaired(file, wishes, policy, pairs)
+        _recheck(file, draft, pairs)
+    savings: tuple[Saving, ...] = ()
+    if optimize:
+        from ptxfence.rewrite.optimize import optimized
+
+        draft, after, savings = optimized(file, draft, report)
+    return Patch(draft.text, draft.edits, report, after, savings)
 
 
-def _edits(file: PtxFile, report: Report, level: Severity, policy: str) -> Iterator[Edit]:
-    for module, function in kernels(file):
-        wanted = [f for f in report.findings if f.kernel == function.name and repairable(f, level)]
+def _repaired(file: PtxFile, wishes: Wishes, policy: str, pairs: set[Pair]) -> tuple[Draft, Report]:
+    """Rounds of placing and analysing, until nothing wished for is left or nothing more can be placed."""
+    draft, current, report = Draft(file.text), file, wishes.raw
+    for _ in range(MAX_ROUNDS):
+        edits = tuple(_edits(current, report, wishes, draft, policy, pairs))
+        if not edits:
+            break
+        draft = draft.revise(edits)
+        current = parse(draft.text, file.filename)
+        report = analyse(current)
+    return draft, report if draft.edits else wishes.report
+
+
+def _edits(
+    file: PtxFile, report: Report, wishes: Wishes, draft: Draft, policy: str, pairs: set[Pair]
+) -> Iterator[Edit]:
+    for module, function in roots(file):
+        wanted = [f for f in report.findings if f.kernel == function.name and wishes.of(f, draft)]
         if wanted:
-            yield from _kernel_edits(Kernel(file, module, function), report, wanted, level, policy)
-
-
-def kernels(file: PtxFile) -> Iterator[tuple[Module, Function]]:
-    """Entries with a body, in text order."""
-    for module in file.modules:
-        for function in module.functions:
-            if function.has_body and function.kind is FunctionKind.ENTRY:
-                yield module, function
-
-
-def repairable(finding: Finding, level: Severity) -> bool:
-    """Whether a fence repairs the finding and it is grave enough."""
-    return (
-        finding.rule in REPAIRED
-        and finding.severity >= level
-        and finding.cause is not Cause.UNSYNCHRONISED
-        and finding.anchor is not None
-    )
+            yield from _kernel_edits(Kernel(file, module, function), wanted, wishes, draft, policy, pairs)
 
 
 def _kernel_edits(
-    kernel: Kernel, report: Report, wanted: list[Finding], level: Severity, policy: str
+    kernel: Kernel, wanted: list[Finding], wishes: Wishes, draft: Draft, policy: str, pairs: set[Pair]
 ) -> Iterator[Edit]:
-    demands = list(_demands(kernel, report, wanted, level))
-    placed, _ = plan(kernel, demands, policy)
+    asked = list(demands(kernel, wishes, draft))
+    placed, hopeless = plan(kernel, asked, policy)
     for fence in placed:
         yield Edit(fence.line, fence.form.statement, fence.rules)
-    served = {kernel.conflicts.operations[d.operation].touch.index for d in demands}
+    for demand in asked:
+        if demand not in hopeless:
+            pairs.update(_pairs(kernel, demand, draft))
+    served = {kernel.conflicts.operations[d.operation].touch.index for d in asked}
     yield from _anchored(kernel, (f for f in wanted if f.second is None or f.second.instruction not in served))
 
 
-def _demands(kernel: Kernel, report: Report, wanted: list[Finding], level: Severity) -> Iterator[Demand]:
-    """What must be cut: the findings of the open flow that are asked for, or that stand behind one that is.
-
-    A finding that the closed report knows but does not hold any more was suppressed by the caller.
-    """
-    keys = {(f.rule, f.second.instruction) for f in wanted if f.second is not None}
-    closed = {
-        (f.rule, f.second.instruction)
-        for f in analyse(kernel.file, kernel=kernel.function.name).findings
-        if f.second is not None
-    }
+def demands(kernel: Kernel, wishes: Wishes, draft: Draft) -> Iterator[Demand]:
+    """What must be cut: findings of the open flow that are wished for, which includes those that hide behind others."""
     for hazard, finding in kernel.findings:
-        if finding.second is None or not repairable(finding, Severity.NOTE):
-            continue
-        key = (finding.rule, finding.second.instruction)
-        if key not in keys and (key in closed or finding.severity < level):
+        if finding.second is None or not wishes.of(finding, draft):
             continue
         accesses = {finding.first.instruction, *(place.instruction for place in finding.others)}
         bits = 0
         for bit, touch in kernel.conflicts.touches_of(hazard.accesses):
             bits |= bit if touch.index in accesses else 0
         yield Demand(hazard.operation.touch.number, bits, frozenset((finding.rule,)))
+
+
+def _pairs(kernel: Kernel, demand: Demand, draft: Draft) -> Iterator[Pair]:
+    code = kernel.cfg.instructions
+    second = draft.origin(code[kernel.conflicts.operations[demand.operation].touch.index].start)
+    for _, touch in kernel.conflicts.touches_of(demand.bits):
+        first = draft.origin(code[touch.index].start)
+        if first is not None and second is not None:
+            yield first, second
 
 
 def _anchored(kernel: Kernel, findings: Iterable[Finding]) -> Iterator[Edit]:
@@ -116,3 +175,30 @@ def _anchored(kernel: Kernel, findings: Iterable[Finding]) -> Iterator[Edit]:
             found.setdefault((line, finding.fence), set()).add(finding.rule)
     for (line, fence), rules in found.items():
         yield Edit(line, fence, tuple(sorted(rules)))
+
+
+def _recheck(file: PtxFile, draft: Draft, pairs: set[Pair]) -> None:
+    """Raises RecheckError if a pair that the patch is for has an uncovered path left."""
+    if not draft.edits or not pairs:
+        return
+    current = parse(draft.text, file.filename)
+    for module, function in roots(current):
+        body = routine(module, function)
+        origins = [draft.origin(instruction.start) for instruction in body.instructions]
+        left = recheck(module, body, lambda a, o, at=origins: (at[a], at[o]) in pairs)
+        if left:
+            spans = [body.instructions[i] for i in (left[0].access, left[0].operation)]
+            first, second = (current.position(instruction.start)[0] for instruction in spans)
+            raise RecheckError(
+                f"{file.filename}: {function.name}: the second opinion finds line {first} still unfenced against line "
+                f"{second} of the patched text; nothing was written. This is a bug of ptxfence, please report it with "
+                f"{_reproducer(file.text)}"
+            )
+
+
+def _reproducer(text: str) -> str:
+    """Keeps the text that could not be patched; its path."""
+    data = text.encode("utf-8", "surrogateescape")
+    path = Path(gettempdir()) / f"ptxfence-reproducer-{sha256(data).hexdigest()[:12]}.ptx"
+    create(path, data)
+    return str(path)

@@ -34,11 +34,13 @@ from dataclasses import dataclass
 from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.effects import Completion, Mode, Proxy, Role, SyncKind
 from ptxfence.analysis.events import SHARED, Events, Touch
+from ptxfence.analysis.inline import Routine
 from ptxfence.analysis.region import Region
 from ptxfence.analysis.regions import Overlap, overlap
 from ptxfence.analysis.values import Values
 from ptxfence.grammar import Function, Module
 from ptxfence.rewrite.partners import Partners
+from ptxfence.rewrite.roots import routine
 from ptxfence.rewrite.trails import Trails
 
 
@@ -52,11 +54,15 @@ class Uncovered:
 
 
 def recheck(
-    module: Module, function: Function, wanted: Callable[[int, int], bool] = lambda _access, _operation: True
+    module: Module, function: Routine, wanted: Callable[[int, int], bool] = lambda _access, _operation: True
 ) -> tuple[Uncovered, ...]:
-    """Pairs of kernel `function` that some path leaves uncovered; only those that `wanted` names by their indices."""
-    cfg = Cfg(function)
-    return uncovered(Events(module, function, cfg, Values(function, cfg, module)), wanted)
+    """Pairs of kernel `function` that some path leaves uncovered; only those that `wanted` names by their indices.
+
+    Indices count in the kernel with calls inlined (`roots.routine`), which `function` may be already.
+    """
+    body = routine(module, function) if isinstance(function, Function) else function
+    cfg = Cfg(body)
+    return uncovered(Events(module, body, cfg, Values(body, cfg, module)), wanted)
 
 
 def uncovered(
@@ -64,6 +70,7 @@ def uncovered(
 ) -> tuple[Uncovered, ...]:
     """As `recheck`, for events that are there already."""
     partners = Partners(events)
+    replacements = _Replacements(events, partners)
     barriers = _barriers(events)
     operations = [t for t in events.touches if t.is_async and t.region.space in SHARED]
     known: dict[tuple[object, ...], Trails] = {}
@@ -74,7 +81,7 @@ def uncovered(
         meeting = [o for o in operations if wanted(access.index, o.index) and _meet(access, o)]
         by_stops: dict[frozenset[int], list[Touch]] = {}
         for operation in meeting:
-            by_stops.setdefault(_replaced(access, operation, events, partners), []).append(operation)
+            by_stops.setdefault(replacements.behind(access, operation), []).append(operation)
         for stops, group in by_stops.items():
             key = Trails.key(partners, access, stops)
             trails = known[key] = known.get(key) or Trails(partners, access, stops)
@@ -108,24 +115,37 @@ def _meet(access: Touch, operation: Touch) -> bool:
     return overlap(access.region, operation.region) is not Overlap.NO
 
 
-def _replaced(access: Touch, operation: Touch, events: Events, partners: Partners) -> frozenset[int]:
-    """Waits behind which the operation reads what a bulk load has put over the access."""
-    if operation.access.mode & Mode.WRITE:
-        return frozenset()
-    loads = [
-        t
-        for t in events.touches
-        if t.is_async
-        and t.access.mode & Mode.WRITE
-        and t.access.completion is Completion.MBARRIER
-        and t.region.holds(operation.region)
-    ]
-    moving = any(_moves(t.region) for t in (*loads, operation))
-    if not loads or (moving and _inner_loop_holds(events.cfg, operation.index, access.index)):
-        return frozenset()
-    named = ((t.index, t.access.mbarrier) for t in loads)
-    barriers = [events.values.mbarrier_region(index, at) for index, at in named if at is not None]
-    return frozenset(w.index for barrier in barriers for w in partners.waits_on(barrier))
+class _Replacements:
+    """Waits behind which an operation reads what a bulk load has put over the bytes."""
+
+    def __init__(self, events: Events, partners: Partners) -> None:
+        self.events = events
+        self.partners = partners
+        self._loads = [
+            t
+            for t in events.touches
+            if t.is_async and t.access.mode & Mode.WRITE and t.access.completion is Completion.MBARRIER
+        ]
+        self._known: dict[int, tuple[frozenset[int], bool]] = {}
+
+    def behind(self, access: Touch, operation: Touch) -> frozenset[int]:
+        """The waits that end a trail from `access` to `operation`; none if the loads may be a round behind."""
+        if operation.access.mode & Mode.WRITE:
+            return frozenset()
+        found = self._known.get(operation.number)
+        if found is None:
+            found = self._known[operation.number] = self._waits(operation)
+        waits, moving = found
+        if moving and _inner_loop_holds(self.events.cfg, operation.index, access.index):
+            return frozenset()
+        return waits
+
+    def _waits(self, operation: Touch) -> tuple[frozenset[int], bool]:
+        loads = [t for t in self._loads if t.region.holds(operation.region)]
+        named = ((t.index, t.access.mbarrier) for t in loads)
+        barriers = [self.events.values.mbarrier_region(index, at) for index, at in named if at is not None]
+        waits = frozenset(w.index for barrier in dict.fromkeys(barriers) for w in self.partners.waits_on(barrier))
+        return waits, any(_moves(t.region) for t in (*loads, operation))
 
 
 def _moves(region: Region) -> bool:
