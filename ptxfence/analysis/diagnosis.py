@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
 
 from ptxfence.analysis.conditions import subset
@@ -44,14 +45,16 @@ class Diagnosis:
         self.cfg = flow.cfg
         self.threads = flow.threads
         self.sightings = self._sightings()
-        self._syncs = {
+        self._syncs = frozenset(
             step.index
             for steps in flow.steps.values()
             for step in steps
             if step.event is not None
             and step.event.effect.sync is not None
             and step.event.effect.sync.kind not in (SyncKind.MBARRIER_INIT, SyncKind.MBARRIER_INVAL)
-        }
+        )
+        self._marks = sorted({s.event.index for s in self.sightings} | self._syncs)
+        self._known: dict[object, tuple[Cause, Sighting | None]] = {}
 
     def _sightings(self) -> list[Sighting]:
         found: list[Sighting] = []
@@ -75,6 +78,25 @@ class Diagnosis:
         self, bit: int, access: Touch, operation: Touch, space: Space = Space.CTA
     ) -> tuple[Cause, Sighting | None]:
         """The cause and the fence it speaks of, for an access to `space` that reaches `operation` unfenced."""
+        key = (self._slot(access.index), self._slot(operation.index), self._signature(bit), space, _kind(access))
+        if key not in self._known:
+            self._known[key] = self._cause(bit, access, operation, space)
+        return self._known[key]
+
+    def _slot(self, index: int) -> tuple[int, int]:
+        """Instructions with one slot stand in one block with no fence or synchronisation between."""
+        return self.cfg.block_of(index), bisect_left(self._marks, index)
+
+    def _signature(self, bit: int) -> tuple[int, ...]:
+        """How every fence of the kernel meets the access."""
+        return tuple(
+            bool(seen.own & bit) | bool(seen.shared & bit) << 1 | bool(seen.flying & (bit | bit >> 1)) << 2
+            for seen in self.sightings
+        )
+
+    def _cause(
+        self, bit: int, access: Touch, operation: Touch, space: Space
+    ) -> tuple[Cause, Sighting | None]:
         best: tuple[Cause, Sighting | None] = (Cause.NO_FENCE, None)
         for sighting in self.sightings:
             cause = self._judge(sighting, bit, access, operation, space)
@@ -120,8 +142,8 @@ class Diagnosis:
     def _between(self, fence: int, access: int, operation: int) -> bool:
         """Whether the fence lies on a path from the access to the operation that passes neither again."""
         ends = (access, operation)
-        return self.paths.reaches(access, fence, lambda i: i in ends) and self.paths.reaches(
-            fence, operation, lambda i: i == access
+        return self.paths.reaches(access, fence, ends) and self.paths.reaches(
+            fence, operation, (access,)
         )
 
     def _misplaced(self, seen: Sighting, bit: int, access: Touch, operation: Touch) -> Cause | None:
@@ -130,7 +152,7 @@ class Diagnosis:
             return Cause.BEFORE_COMPLETION
         mine, users = varying(self.threads(index)), self.threads(operation.index)
         if seen.own & bit:
-            unpublished = self.paths.reaches(access.index, index, self._is_sync, leap=False)
+            unpublished = self.paths.reaches(access.index, index, self._syncs, leap=False)
             if not unpublished:
                 return Cause.OFF_PATH
             return Cause.SOME_PATHS if subset(access.threads, mine) else Cause.PARTIAL_THREADS
@@ -150,17 +172,18 @@ class Diagnosis:
             if self.cfg.block_of(operation.index) not in loop.blocks or block in loop.blocks:
                 continue
             inside = self.cfg.block_of(access.index) in loop.blocks
-            elsewhere = not self.paths.reaches(access.index, fence, lambda _: False, leap=False)
+            elsewhere = not self.paths.reaches(access.index, fence, leap=False)
             if self.cfg.dominates(block, loop.header) and (inside or elsewhere):
                 return True
         return False
 
     def _adjacent(self, source: int, target: int) -> bool:
         """Whether the same thread comes from one to the other with no synchronisation between."""
-        return self.paths.reaches(source, target, self._is_sync, leap=False)
+        return self.paths.reaches(source, target, self._syncs, leap=False)
 
-    def _is_sync(self, index: int) -> bool:
-        return index in self._syncs
+
+def _kind(access: Touch) -> object:
+    return access.access.mode, access.access.completion, access.region.peer, access.threads
 
 
 def _sight(event: Event, fence: Fence, state: State) -> Sighting:

@@ -8,11 +8,11 @@ flow's bit sets.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.conditions import ThreadSet
-from ptxfence.analysis.effects import Access, Box, Effect, Knowledge, Mode, Proxy, Role, Space, SyncKind
+from ptxfence.analysis.effects import Access, Effect, Knowledge, Mode, Proxy, Role, Space, SyncKind
 from ptxfence.analysis.inline import Routine
 from ptxfence.analysis.isa import effect, lookup
 from ptxfence.analysis.region import Region
@@ -69,27 +69,10 @@ class Events:
         self._reuses_barriers = any(s is not None and s.kind is SyncKind.MBARRIER_INVAL for s in syncs)
         self._with_globals = any(_bulk_reads(lookup(i.opcode)) for i in cfg.instructions)
         self.by_block: dict[int, list[Event]] = {block: self._block_events(block) for block in cfg.order}
-        self._bound_boxes()
 
     def at(self, index: int) -> Event:
         """The event of instruction `index`, which must have one."""
         return next(e for e in self.by_block[self.cfg.block_of(index)] if e.index == index)
-
-    def _bound_boxes(self) -> None:
-        """Gives every tensor box the bound that the rest of the kernel puts on it."""
-        from ptxfence.analysis.boxes import Boxes
-
-        if not any(isinstance(touch.access.footprint, Box) for touch in self.touches):
-            return
-        boxes = Boxes(self.values, self.touches, in_order(self))
-        for number, touch in enumerate(self.touches):
-            if isinstance(touch.access.footprint, Box) and touch.region.space in SHARED:
-                self.touches[number] = boxes.bound(touch)
-        for events in self.by_block.values():
-            for position, event in enumerate(events):
-                bound = tuple(self.touches[touch.number] for touch in event.touches)
-                if bound != event.touches:
-                    events[position] = replace(event, touches=bound)
 
     def _block_events(self, block: int) -> list[Event]:
         found: list[Event] = []

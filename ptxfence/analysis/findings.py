@@ -184,7 +184,7 @@ class Findings:
             and step.event.effect.sync is not None
             and step.event.effect.sync.kind in (SyncKind.BAR, SyncKind.CLUSTER_WAIT)
         }
-        return not self.paths.reaches(access.index, operation.index, lambda i: i in barriers)
+        return not self.paths.reaches(access.index, operation.index, frozenset(barriers))
 
     def _finding(self, pairings: list[Pairing]) -> Finding:
         worst = max(p.severity for p in pairings)

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from ptxfence.analysis.conflicts import Conflicts
 from ptxfence.analysis.context import Context
-from ptxfence.analysis.effects import Access, Completion, Fence, GroupKind, Mode, Proxy, Role, SyncKind
+from ptxfence.analysis.effects import Access, Completion, Copy, Fence, GroupKind, Matrix, Mode, Proxy, Role, SyncKind
 from ptxfence.analysis.events import SHARED, Event, Touch, in_order
 from ptxfence.analysis.flow import Flow
 from ptxfence.analysis.handoff import Handoffs
@@ -143,8 +143,8 @@ def _told_between(context: Context, flow: Flow, bit: int, flying: Touch, reuse: 
     waits = (e for e in in_order(context.events) if e.effect.sync is not None and ends.tells(e) & bit)
     paths, both = context.witness.paths, (flying.index, reuse.index)
     return any(
-        paths.reaches(flying.index, wait.index, lambda i: i in both)
-        and paths.reaches(wait.index, reuse.index, lambda i: i == flying.index)
+        paths.reaches(flying.index, wait.index, both)
+        and paths.reaches(wait.index, reuse.index, (flying.index,))
         for wait in waits
     )
 
@@ -191,7 +191,8 @@ def _fixed(touch: Touch) -> bool:
     region = touch.region
     if not region.bounded or region.bounded_by:
         return False
-    return region.terms is not None and not any(term.defs for term in region.terms)
+    known = region.exact or isinstance(touch.access.footprint, Matrix | Copy)
+    return known and region.terms is not None and not any(term.defs for term in region.terms)
 
 
 def _waits(event: Event) -> bool:

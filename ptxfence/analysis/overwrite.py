@@ -60,7 +60,7 @@ class Overwrites:
             for w in self._waits
             if w.barrier is not None and any(overlap(w.barrier, b) is not Overlap.NO for b in barriers)
         }
-        if not waits or self.paths.reaches(access.index, operation.index, lambda i: i in waits):
+        if not waits or self.paths.reaches(access.index, operation.index, frozenset(waits)):
             return False
         if any(t.region.bounded_by for t in loads):
             self.assumptions.setdefault(ASSUMPTION)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.handoff import Handoffs
+
+Stops = frozenset[int] | tuple[int, ...]
+"""Instructions at which a search turns back; sets that serve many searches should be frozen sets."""
+
+NOWHERE: Stops = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +30,7 @@ class Paths:
     def __init__(self, cfg: Cfg, handoffs: Handoffs) -> None:
         self.cfg = cfg
         self.handoffs = handoffs
+        self._stops: dict[frozenset[int], Mapping[int, list[int]]] = {}
         self._releases: dict[int, list[int]] = {}
         for release in sorted(handoffs.listeners):
             self._releases.setdefault(cfg.block_of(release), []).append(release)
@@ -36,30 +42,43 @@ class Paths:
                 for wait in self.handoffs.listeners[release]:
                     yield release, wait
 
+    def _by_block(self, stops: Stops) -> Mapping[int, list[int]]:
+        if not isinstance(stops, frozenset):
+            return _grouped(self.cfg, stops)
+        if stops not in self._stops:
+            self._stops[stops] = _grouped(self.cfg, stops)
+        return self._stops[stops]
+
     def find(
-        self, source: int, target: int, stop: Callable[[int], bool], *, leap: bool = True
+        self, source: int, target: int, stops: Stops = NOWHERE, *, leap: bool = True
     ) -> tuple[Segment, ...] | None:
-        """The shortest path (in blocks) from after `source` to `target`, not executing an instruction that `stop`s.
+        """The shortest path (in blocks) from after `source` to `target` that executes none of `stops`.
 
         `leap`: whether hand-offs to other threads may be followed.
         """
-        start = (self.cfg.block_of(source), source + 1, False)
-        origin: dict[tuple[int, int], tuple[tuple[int, int] | None, int, bool]] = {}
-        first = (start[0], start[1])
-        origin[first] = (None, 0, False)
+        halts = self._by_block(stops)
+        first = (self.cfg.block_of(source), source + 1)
+        origin: dict[tuple[int, int], tuple[tuple[int, int] | None, int, bool]] = {first: (None, 0, False)}
         queue = deque([first])
+        blocks, succs = self.cfg.blocks, self.cfg.succs
         while queue:
             block, begin = key = queue.popleft()
-            end = self.cfg.blocks[block].end
-            limit = next((i for i in range(begin, end) if stop(i)), end)
-            if begin <= target < end and target < limit:
+            end = blocks[block].end
+            limit = end
+            if block in halts:
+                limit = next((i for i in halts[block] if i >= begin), end)
+            if begin <= target < limit:
                 return self._trace(key, target, origin)
-            for release, wait in self._leaps(block, begin, limit - 1) if leap else ():
-                self._push(key, release, self.cfg.block_of(wait), wait, True, origin, queue)
+            if leap and block in self._releases:
+                for release, wait in self._leaps(block, begin, limit - 1):
+                    self._push(key, release, self.cfg.block_of(wait), wait, True, origin, queue)
             if limit < end:
                 continue
-            for successor in self.cfg.succs[block]:
-                self._push(key, end - 1, successor, self.cfg.blocks[successor].start, False, origin, queue)
+            for successor in succs[block]:
+                new = (successor, blocks[successor].start)
+                if new not in origin:
+                    origin[new] = (key, end - 1, False)
+                    queue.append(new)
         return None
 
     @staticmethod
@@ -90,6 +109,13 @@ class Paths:
             step, last = before, left
         return tuple(reversed(found))
 
-    def reaches(self, source: int, target: int, stop: Callable[[int], bool], *, leap: bool = True) -> bool:
-        """Whether some path leads from after `source` to `target` without executing a stopping instruction."""
-        return self.find(source, target, stop, leap=leap) is not None
+    def reaches(self, source: int, target: int, stops: Stops = NOWHERE, *, leap: bool = True) -> bool:
+        """Whether some path leads from after `source` to `target` without executing one of `stops`."""
+        return self.find(source, target, stops, leap=leap) is not None
+
+
+def _grouped(cfg: Cfg, stops: Stops) -> dict[int, list[int]]:
+    found: dict[int, list[int]] = {}
+    for index in sorted(stops):
+        found.setdefault(cfg.block_of(index), []).append(index)
+    return found

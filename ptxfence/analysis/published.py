@@ -44,6 +44,9 @@ class _Publication(Transfer):
         ):
             state.groups[0] |= state.own[0] | state.warp[0]
 
+    def group(self, step: Step, event: Event, state: State) -> None:
+        return
+
     def synchronise(self, step: Step, event: Event, state: State) -> bool:
         changed = super().synchronise(step, event, state)
         sync = event.effect.sync
@@ -91,7 +94,7 @@ def _judge(
         mine = context.flow.threads(init.index)
         if bit in seen or (_one_leader(mine, use.threads) and not remote):
             continue
-        if not context.witness.paths.reaches(init.index, use.index, lambda _: False):
+        if not context.witness.paths.reaches(init.index, use.index):
             continue
         seen.add(bit)
         yield _finding(context, init, use, remote)

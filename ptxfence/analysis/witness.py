@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass
 
 from ptxfence.analysis.effects import Completion, FenceKind, GroupKind, Mode, SyncKind
@@ -51,22 +52,24 @@ class Witness:
         self._events = {
             step.index: step.event for steps in flow.steps.values() for step in steps if step.event is not None
         }
-        self._covering = {
+        self._order = sorted(self._events)
+        self._covering = frozenset(
             index
             for index, event in self._events.items()
             if not flow.cfg.instructions[index].guard
             and any(f.kind is FenceKind.ASYNC and f.covers for f in event.effect.fences)
-        }
+        )
 
     def route(self, access: Touch, operation: Touch) -> Route:
         """A path on which no fence helps, if the text has one; else the shortest."""
-        found = self.paths.find(access.index, operation.index, lambda i: i in self._covering)
+        found = self.paths.find(access.index, operation.index, self._covering)
         if found is None:
-            found = self.paths.find(access.index, operation.index, lambda _: False) or ()
+            found = self.paths.find(access.index, operation.index) or ()
         events: list[tuple[Event, bool]] = []
         for segment in found:
-            inside = [i for i in self._events if segment.first <= i <= segment.last]
-            for position, index in enumerate(sorted(inside)):
+            first = bisect_left(self._order, segment.first)
+            last = bisect_right(self._order, segment.last)
+            for position, index in enumerate(self._order[first:last]):
                 event = self._events[index]
                 if index not in (access.index, operation.index) and _shown(event):
                     events.append((event, segment.handoff and position == 0))
