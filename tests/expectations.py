@@ -1,7 +1,8 @@
 """Expectations that stand in a test's PTX: `// expect: RULE severity cause, ...` ends the line they speak of.
 
 The line is that of the second access (the async operation); for PF2xx and PF301, that of `first`. A file
-without a comment has no finding. The cause is `-` for rules without one and `*` where any will do.
+without a comment has no finding. The cause is `-` for rules without one and `*` where any will do. A line
+`// allow: RULE severity, ...` names findings that the file may have anywhere (docs/corpus.md).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from ptxfence.analysis.report import Finding, Report, Severity
 from ptxfence.grammar.parse import parse
 
 _COMMENT = re.compile(r"// expect: ([^\n]*)")
+_ALLOWED = re.compile(r"^// allow: ([^\n]*)", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -64,6 +66,8 @@ def mismatch(text: str, filename: str = "<string>") -> str:
     want, have = expected(text), found(run(text, filename))
     loose = {(e.line, e.rule, e.severity) for e in want if e.cause == "*"}
     have = {replace(e, cause="*") if (e.line, e.rule, e.severity) in loose else e for e in have}
+    allowed = {item.strip() for match in _ALLOWED.finditer(text) for item in match[1].split(",")}
+    have = {e for e in have if e in want or f"{e.rule} {e.severity}" not in allowed}
     lines = [f"missing:    {item}" for item in sorted(want - have)]
     lines += [f"unexpected: {item}" for item in sorted(have - want)]
     return "\n".join(lines)
