@@ -45,7 +45,7 @@ def render(run: Run) -> str:
         "artifacts": [_artifact(result, run) for result in run.results],
         "results": [_result(finding, result, run) for result in run.results for finding in result.findings],
     }
-    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [sarif_run]}, indent=1) + "\n"
+    return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [sarif_run]}) + "\n"
 
 
 def _rule(rule: Rule) -> dict[str, Any]:
