@@ -226,14 +226,10 @@ class Graph:
             if source.op == "shrs" and source.data[0] == 31:
                 source = source.args[0]
             rest = tuple(part for part in parts if part[0] is not fix)
-            if self.parts(source)[1] == rest and min(s.lo for s in self.evaluate(source)) >= -(1 << 20) and not self._narrow(source):
-                return rest
-            if self.parts(source)[1] == rest and min(s.lo for s in self.evaluate(source)) < -(1 << 20):
+            lowest = min(span.lo for span in self.evaluate(source))
+            if self.parts(source)[1] == rest and (lowest >= 0 or lowest < -(1 << 20)):
                 return rest
         return parts
-
-    def _narrow(self, node: Node) -> bool:
-        return any(span.lo < 0 for span in self.evaluate(node))
 
     def _complement(self, atom: Node, inner: Node, amount: int, have: int, width: int) -> Node:
         if atom.op == "div":
@@ -331,15 +327,7 @@ class Graph:
         return ((1 << most.bit_length()) - 1) & ~((low & -low) - 1)
 
     def _sum_bits(self, node: Node) -> int:
-        value = self.evaluate(node)
-        if plain(value):
-            return value_bits(value)
-        if not self.fits(node, SPACE_BITS):
-            return -1
-        low = node.const
-        for atom, k in node.terms:
-            low |= k * self._atom_align(atom)
-        return ((1 << SPACE_BITS) - 1) & ~((low & -low) - 1)
+        return self._value_bits(self.evaluate(node))
 
     def _atom_bits(self, atom: Node) -> int:
         if atom.op == "sym":

@@ -397,12 +397,20 @@ def _decide(operator: str, a: int, b: int, width: int, signed: bool) -> bool:
 def _shfl(s: Sources) -> Node | None:
     if s.position:
         return None
-    a = s.get(1)
+    a, graph = s.get(1), s.graph
     if s.builder.warp_uniform(a):
         return a
-    if s.op.shuffle == "idx":
-        return s.graph.atom("shfl", (a, s.get(2)), (s.index,), 32)
-    return s.graph.atom("shfl", (a,), (s.index,), 32)
+    const, terms = graph.parts(a)
+    total: dict[Node, int] = {}
+    for atom, k in terms:  # one lane is read: the shuffle of a sum is the sum of shuffles
+        read = atom if s.builder.warp_uniform(atom) else _read_elsewhere(s, atom)
+        total[read] = total.get(read, 0) + k
+    return graph.linear(const, total, 32)
+
+
+def _read_elsewhere(s: Sources, atom: Node) -> Node:
+    args = (atom, s.get(2)) if s.op.shuffle == "idx" else (atom,)
+    return s.graph.atom("shfl", args, (s.index,), 32)
 
 
 def _cvta(s: Sources) -> Node | None:
