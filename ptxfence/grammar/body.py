@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import re
+from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 
 from ptxfence.errors import PtxSyntaxError
@@ -26,22 +28,31 @@ _LISTS = frozenset((".branchtargets", ".calltargets", ".callprototype"))
 
 
 class Body:
-    """Statements of `text[start:end]`, the inside of a function's braces.
+    """Statements of the inside of a function's braces, `span`.
+
+    `repeated` gives the names of variables that other functions of the module declare too.
 
     `params` are the parameters of the header, the outermost names. `labels` maps a resolved label to the index
     of the instruction that follows it. `checks` are (start, end, grammar rule) of the parts that `validate` reads.
     """
 
-    def __init__(self, lines: Lines, start: int, end: int, function: str, params: tuple[Variable, ...]) -> None:
+    def __init__(
+        self,
+        lines: Lines,
+        span: tuple[int, int],
+        function: str,
+        params: tuple[Variable, ...],
+        repeated: Callable[[], frozenset[str]],
+    ) -> None:
         self.lines = lines
         self.text = lines.text
-        self.start = start
-        self.end = end
+        self.start, self.end = span
+        self.repeated = repeated
         self.function = function
         self.instructions: list[Instruction] = []
         self.labels: dict[str, int] = {}
         self.scopes: list[Scope] = [Scope(0, None)]
-        self.variables: dict[str, Variable] = {}
+        self.declared: dict[str, Variable] = {}
         self.prototypes: dict[str, str] = {}
         self.errors: list[PtxSyntaxError] = []
         self.checks: list[tuple[int, int, str]] = []
@@ -49,7 +60,7 @@ class Body:
         self._last_label = ""
         for param in params:
             self.scopes[0].add_variable(param.name, param.name)
-            self.variables[param.name] = param
+            self.declared[param.name] = param
         collecting = gc.isenabled()
         gc.disable()  # a million small live objects: collections in between find nothing and cost a third of the time
         try:
@@ -85,8 +96,8 @@ class Body:
                 break
             elif kind == kinds.OPEN:
                 scope = Scope(len(self.scopes), scope)
-                if scope.depth == _DEEPEST:
-                    self._error("scopes are nested too deeply", match.start(kind))
+                if scope.depth > _DEEPEST:
+                    return self._error("scopes are nested too deeply", match.start(kind))
                 self.scopes.append(scope)
                 number = scope.index
             elif kind == kinds.CLOSE:
@@ -99,6 +110,7 @@ class Body:
                 self._label(match[5], match.start(5), scope)
             else:
                 self._other(match, scope)
+        return None
 
     def _guard(self, text: str, scope: Scope, offset: int) -> tuple[str, bool]:
         plain = blank_comments(text)[1:].strip()
@@ -121,12 +133,12 @@ class Body:
     def _other(self, match: re.Match[str], scope: Scope) -> None:
         kind = match.lastindex
         if kind == kinds.UNENDED_INSTRUCTION:
-            return self._error("expected ';' after this instruction", match.end(3))
+            return self._error("expected ';' after this instruction", self._last(match.start(2), match.end(3)))
         if kind == kinds.BAD:
             return self._error(f"unexpected {match[11][0]!r}", match.start(11))
         word = match[8]
         if kind == kinds.UNENDED_DIRECTIVE:
-            return self._error(f"expected ';' after {word}", match.end(9))
+            return self._error(f"expected ';' after {word}", self._last(match.start(8), match.end(9)))
         if word in _LISTS:
             return self._list(word, match, scope)
         if word in _DECLARING:
@@ -164,8 +176,12 @@ class Body:
             else:
                 unique = scope.unique(item.name)
                 scope.add_variable(item.name, unique)
-                self.variables[unique] = variable(item, self.function, unique)
+                self.declared[unique] = variable(item, self.function, unique)
         return None
+
+    def _last(self, start: int, end: int) -> int:
+        """Where the text of `[start, end)` ends, without white space and comments behind it."""
+        return start + len(blank_comments(self.text[start:end]).rstrip())
 
     def _error(self, message: str, offset: int) -> None:
         if len(self.errors) < _MAX_ERRORS:
@@ -174,6 +190,21 @@ class Body:
     def list_offset(self, label: str) -> int:
         """Where the names of a `.branchtargets` or `.calltargets` list stand."""
         return self._lists[label][2]
+
+    @cached_property
+    def statics(self) -> frozenset[str]:
+        """Names of the variables that are not parameters."""
+        return frozenset(name for name, item in self.declared.items() if item.space != "param")
+
+    @cached_property
+    def variables(self) -> dict[str, Variable]:
+        """Parameters and variables by the name that operands use."""
+        shared = self.statics & self.repeated() if self.statics else frozenset[str]()
+        found = {name: item for name, item in self.declared.items() if name not in shared}
+        for name in sorted(shared):
+            unique = f"{name}@{self.function}"
+            found[unique] = replace(self.declared[name], name=unique)
+        return found
 
     @cached_property
     def registers(self) -> RegisterTypes:
@@ -199,7 +230,9 @@ class Body:
         if known is not None:
             return known
         found = where.find(name, offset)
-        if found is None:
+        if isinstance(found, Symbol) and found.name in self.statics and found.name in self.repeated():
+            found = Symbol(f"{found.name}@{self.function}")
+        elif found is None:
             found = Register(name) if name[0] == "%" else Symbol(name)
         if not where.late and not any(outer.late for outer in self.scopes):
             where.remember(name, found)

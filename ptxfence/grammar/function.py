@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from ptxfence.errors import PtxSyntaxError
 from ptxfence.grammar.body import Body
@@ -14,6 +15,9 @@ from ptxfence.grammar.lexical import GAP, INTEGER, NAME, blank_comments, integer
 from ptxfence.grammar.lines import Lines
 from ptxfence.grammar.locations import Locations
 from ptxfence.grammar.model import FunctionKind, SourceLocation, Variable
+
+if TYPE_CHECKING:
+    from ptxfence.grammar.module import Module
 
 _LIST = r"\([^()]*+(?:\([^()]*+\)[^()]*+)*+\)"
 _ATTRIBUTE = rf"\.attribute{GAP}{_LIST}{GAP}"
@@ -25,9 +29,9 @@ class Function:
     """`[start, end)` runs from the first linkage directive through `}` or `;`; `body_start` and `body_end` are
     the offsets of the braces, None for a declaration."""
 
-    def __init__(self, lines: Lines, files: Mapping[int, str], span: tuple[int, int], header: re.Match[str]) -> None:
+    def __init__(self, lines: Lines, module: Module, span: tuple[int, int], header: re.Match[str]) -> None:
         self._lines = lines
-        self._files = files
+        self._module = module
         self.start, self.end = span
         self.kind = FunctionKind(header[1])
         self.name: str = header[4]
@@ -71,7 +75,7 @@ class Function:
         start, end = self.end, self.end
         if self.body_start is not None and self.body_end is not None:
             start, end = self.body_start + 1, self.body_end
-        return Body(self._lines, start, end, self.name, self.returns + self.params)
+        return Body(self._lines, (start, end), self.name, self.returns + self.params, lambda: self._module.repeated)
 
     @cached_property
     def instructions(self) -> tuple[Instruction, ...]:
@@ -119,7 +123,7 @@ class Function:
 
     @cached_property
     def _locations(self) -> Locations:
-        return Locations(self._lines.text, self.body_start or 0, self.body_end or 0, self._files)
+        return Locations(self._lines.text, self.body_start or 0, self.body_end or 0, self._module.files)
 
     def source_at(self, index: int) -> SourceLocation | None:
         """The `.loc` in force at instruction `index`; None where there is none."""

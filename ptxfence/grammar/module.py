@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -37,6 +38,13 @@ class Module:
     @property
     def target(self) -> str:
         return self.targets[0] if self.targets else ""
+
+    @cached_property
+    def repeated(self) -> frozenset[str]:
+        """Names of variables that more than one function declares, or a function and the module."""
+        count = Counter(self.globals.keys())
+        count.update(name for function in self.functions if function.has_body for name in function.body.statics)
+        return frozenset(name for name, number in count.items() if number > 1)
 
     @cached_property
     def variables(self) -> Mapping[str, Variable]:

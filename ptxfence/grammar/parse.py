@@ -7,7 +7,7 @@ import re
 from ptxfence.errors import PtxSyntaxError
 from ptxfence.grammar.declarations import declared, variable
 from ptxfence.grammar.function import HEADER, Function
-from ptxfence.grammar.lexical import COMMENT, GAP, STRING
+from ptxfence.grammar.lexical import COMMENT, GAP, STRING, blank_comments
 from ptxfence.grammar.lines import Lines
 from ptxfence.grammar.module import MAX_ERRORS, Module, PtxFile
 from ptxfence.grammar.shapes import ShapeError, refusal
@@ -110,7 +110,9 @@ class _Parser:
         match = _TARGET.match(self.text, self.at)
         if match is None:
             return self._fail("expected a target after .target")
-        self.modules[-1].targets += tuple(re.findall(r"\w+", re.sub(COMMENT, " ", match[1])))
+        if self.modules[-1].targets:
+            return self._fail("a second .target")
+        self.modules[-1].targets = tuple(re.findall(r"\w+", re.sub(COMMENT, " ", match[1])))
         self.at = match.end()
         return None
 
@@ -170,7 +172,7 @@ class _Parser:
             end = self._initialiser(end)
             stop = self.text[end : end + 1]
         if stop != ";":
-            self._error("expected ';'", min(end, len(self.text)))
+            self._error("expected ';'", start + len(blank_comments(self.text[start:end]).rstrip()))
             self.at = end
             return self._recover()
         self._variables(word, start, end)
@@ -197,9 +199,9 @@ class _Parser:
         return _end(_VALUE.match(self.text, at))
 
     def _function(self, header: re.Match[str], start: int, end: int, stop: str) -> None:
-        files = self.modules[-1].files
+        module = self.modules[-1]
         if stop == ";":
-            self.functions.append(Function(self.lines, files, (start, end + 1), header))
+            self.functions.append(Function(self.lines, module, (start, end + 1), header))
             self.at = end + 1
             return None
         if stop != "{":
@@ -208,7 +210,7 @@ class _Parser:
         if closing is None:
             self._error(f"the body of {header[4]} is never closed", end)
         last = len(self.text) if closing is None else closing
-        function = Function(self.lines, files, (start, min(last + 1, len(self.text))), header)
+        function = Function(self.lines, module, (start, min(last + 1, len(self.text))), header)
         function.body_start, function.body_end = end, last
         self.functions.append(function)
         self.at = last + 1

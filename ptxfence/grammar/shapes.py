@@ -27,7 +27,7 @@ _DEPTH = 200
 _LENGTH = 1_000_000  # no statement with operands of this length is real (names of 2,000 characters are)
 _TABLE = 1_000  # characters of an initialiser that is long
 _RUN = re.compile(r"((?:[^,{}()]{1,60}),)\1+")
-_NUMBERS = re.compile(r"(?:-?(?:0[xX][0-9a-fA-F]++|\d[\d.]*+)\s*+,\s*+){3,}+(?=-?\d)", re.ASCII)
+_NUMBERS = re.compile(r"(?:-?(?:0[xX][0-9a-fA-F]++|\d[\d.]*+)\s*+,\s*+){3,}+", re.ASCII)
 
 _T = TypeVar("_T")
 
@@ -95,18 +95,35 @@ def accepted(result: _T | Refusal, text: str) -> _T:
 
 def refusal(text: str, start: str) -> ShapeError | None:
     """Why `text` is no `start` (a rule of ptx.lark); None if it is one."""
-    if start == "declaration" and len(text) > _TABLE and refusal(_NUMBERS.sub("", text), start) is None:
-        return None  # most of a long table is numbers; where it is wrong, the text itself says where
+    if start == "declaration" and len(text) > _TABLE:
+        short = _NUMBERS.sub("1,", text)  # most of a long table is numbers; what is wrong is placed by the text itself
+        if len(short) < len(text) and refusal(short, start) is None:
+            return None
     shape, _ = abstract(text)
     if start == "operands":
         result = _operand_template(shape)
     else:
-        result = tree(_RUN.sub(r"\1", shape), start)
+        short, cuts = _collapsed(shape)
+        result = tree(short, start)
         if isinstance(result, Refusal):
-            result = tree(shape, start)  # again without the short cut, for the place
+            position = result.position + sum(length for at, length in cuts if at <= result.position)
+            result = Refusal(result.message, position)
     if isinstance(result, Refusal):
         return ShapeError(result.message, _offset(text, result.position))
     return None
+
+
+def _collapsed(shape: str) -> tuple[str, list[tuple[int, int]]]:
+    """`shape` with runs of equal items cut to one; (position in the result, characters cut before it)."""
+    kept: list[str] = []
+    cuts: list[tuple[int, int]] = []
+    last = length = 0
+    for match in _RUN.finditer(shape):
+        kept.append(shape[last : match.end(1)])
+        length += match.end(1) - last
+        cuts.append((length, match.end() - match.end(1)))
+        last = match.end()
+    return "".join((*kept, shape[last:])), cuts
 
 
 @cache

@@ -82,7 +82,9 @@ class _Builder:
         if rule.startswith(("binary_", "unary_")):
             kind, _, name = rule.partition("_")
             operation = constants.BINARY[name] if kind == "binary" else constants.UNARY[name]
-            return self._computed(operation, [self.node(child) for child in tree.children if child.data != "NOT"])
+            return self._computed(
+                operation, [self.node(child) for child in tree.children if not isinstance(child, lark.Token)]
+            )
         build: Callable[[list[Any]], Node] = getattr(self, f"_{rule}")
         return build([child for child in tree.children if child is not None])
 

@@ -16,7 +16,7 @@ from ptxfence.grammar.shapes import refusal
 # The operand lists that make up nearly all of a file: a subset of the grammar that needs no shape.
 _PLAIN = rf"(?:{NAME}(?:\.[xyzw]\b)?|-?{INTEGER}(?![\w.]))"
 _COMMON = rf"(?:{_PLAIN}|\[{NAME}(?:\+-?{INTEGER})?\]|\{{\s?{_PLAIN}(?:, ?{_PLAIN})*+\s?\}}|!{NAME})"
-_FAST = re.compile(rf"\s*+(?:{_COMMON}(?:,\s*+{_COMMON})*+)?;", re.ASCII)
+FAST = re.compile(rf"\s*+(?:{_COMMON}(?:,\s*+{_COMMON})*+)?;", re.ASCII)
 
 
 def validate(file: PtxFile) -> tuple[PtxSyntaxError, ...]:
@@ -46,14 +46,15 @@ def _module(file: PtxFile, module: Module) -> Iterator[tuple[str, int]]:
     outer = outer_names(module)
     for function in module.functions:
         yield from _refused(file.text, *function.header_span, "header")
-        yield from _operands(file, function)
-        if function.has_body:
+        refused = list(_operands(file, function))
+        yield from refused
+        if function.has_body and not refused:
             yield from unknown_names(outer, function.body)
 
 
 def _operands(file: PtxFile, function: Function) -> Iterator[tuple[str, int]]:
     text = file.text
-    fast = _FAST.match
+    fast = FAST.match
     for start, end, rule in function.body.checks:
         yield from _refused(text, start, end, rule)
     for instruction in function.instructions:
