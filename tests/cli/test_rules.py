@@ -9,14 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from ptxfence.analysis.report import Cause, Severity
+from ptxfence.analysis.report import Cause, Severity, Verdict
 from ptxfence.analysis.rules import NAMES, all_rules, resolve, rule
 from ptxfence.analysis.rules.example import kernel
 from ptxfence.analysis.rules.remedies import producer, remedy
+from ptxfence.batch.examine import Options, examine, task_of
 from ptxfence.cli.main import main
 from ptxfence.cli.pages import index, page
+from ptxfence.config import Settings
 from ptxfence.errors import AssemblyError, ConfigError
 from ptxfence.rewrite.assemble import assemble, available
+from ptxfence.triage.settle import settle
 from tests.cli.results import finding
 
 DOCS = Path(__file__).parents[2] / "docs" / "rules"
@@ -119,3 +122,23 @@ def test_triton_names_the_release():
     assert "Upgrade to Triton 3.7.1" in remedy("triton", cp_async)
     assert "Triton 3.7.0 leaves" in remedy("triton", cp_async, "3.7.0")
     assert "Upgrade" not in remedy("triton", cp_async, "3.10.0")
+
+
+@pytest.mark.parametrize("identifier", [name for name in NAMES if name not in ("PF113", "PF301")])
+def test_examples_fire_and_do_not(identifier: str):
+    """PF113 speaks of two kernels and PF301 of verdicts; neither shows in the findings of one example."""
+    item = rule(identifier)
+    settings = Settings(strict=True)
+    bad, good = (
+        settle(examine(task_of("example.ptx", kernel(text), Options(strict=True))), settings)
+        for text in (item.bad, item.good)
+    )
+    assert [(found.rule, found.severity) for found in bad.findings] == [(identifier, item.under_strict)]
+    assert good.findings == ()
+    assert [found.verdict for found in good.kernels] == [Verdict.PROVEN]
+
+
+def test_example_of_undecided_is_undecided():
+    (found,) = examine(task_of("example.ptx", kernel(rule("PF301").bad), Options())).kernels
+    assert found.verdict is Verdict.UNDECIDED
+    assert "helper" in found.reasons[0]

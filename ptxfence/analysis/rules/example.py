@@ -13,6 +13,8 @@ _FRAME = """\
 .shared .align 8 .b64 full;
 .shared .align 8 .b64 ready;
 
+.extern .func helper();
+
 .visible .entry example(
     .param .u64 .ptr .global .align 1024 data,
     .param .u64 .ptr .global .align 1024 out,

@@ -19,17 +19,21 @@ costs 15 %, the narrow one nothing that can be measured.
 st.shared.b32 [%r3], %r0;
 fence.proxy.async;
 bar.sync 0;
-@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd2], [tile], 512;
-@%p0 cp.async.bulk.commit_group;
-@%p0 cp.async.bulk.wait_group 0;
+@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [full], 512;
+@%p0 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [tile+2048], [tile], 512, [full];
+wait:
+mbarrier.try_wait.parity.shared.b64 %p1, [full], 0;
+@!%p1 bra wait;
 """,
     good="""\
 st.shared.b32 [%r3], %r0;
 fence.proxy.async.shared::cta;
 bar.sync 0;
-@%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd2], [tile], 512;
-@%p0 cp.async.bulk.commit_group;
-@%p0 cp.async.bulk.wait_group 0;
+@%p0 mbarrier.arrive.expect_tx.shared.b64 _, [full], 512;
+@%p0 cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes [tile+2048], [tile], 512, [full];
+wait:
+mbarrier.try_wait.parity.shared.b64 %p1, [full], 0;
+@!%p1 bra wait;
 """,
     how_to_fix="""\
 `fence.proxy.async.shared::cta` where all the bytes lie in the executing CTA's shared memory. `ptxfence fix

@@ -18,9 +18,7 @@ leaves the question open. That is not a hazard, and it is not a clean bill eithe
     bad="""\
 st.shared.b32 [%r3], %r0;
 fence.proxy.async.shared::cta;
-bar.sync 0;
-ld.global.b32 %r5, [%rd1];
-st.shared.b32 [%r5], %r0;
+call helper;
 bar.sync 0;
 @%p0 cp.async.bulk.global.shared::cta.bulk_group [%rd2], [tile], 512;
 @%p0 cp.async.bulk.commit_group;
