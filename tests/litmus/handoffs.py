@@ -161,6 +161,39 @@ def _mbarrier() -> list[Row]:
             @p cp.async.bulk.global.shared::cta.bulk_group [out], [buf+2048], 16;
             @p cp.async.bulk.commit_group;
             DONE:"""),
+        kernel("mb_store_undrained", g, "The issuer hands the tile back while its bulk store still reads it.", """
+            INITS 1 32 1
+            @w0 bra ISSUER;
+            ST
+            FENCE
+            ARRIVE
+            AWAIT2
+            st.shared.u32 [mine], tid; // expect: PF120 error
+            bra DONE;
+            ISSUER:
+            @!lead bra DONE;
+            AWAIT
+            cp.async.bulk.global.shared::cta.bulk_group [out], [buf], 1024;
+            cp.async.bulk.commit_group;
+            ARRIVE2
+            DONE:"""),
+        kernel("mb_store_drained", g, "The issuer waits until the tile has been read, then hands it back.", """
+            INITS 1 32 1
+            @w0 bra ISSUER;
+            ST
+            FENCE
+            ARRIVE
+            AWAIT2
+            st.shared.u32 [mine], tid;
+            bra DONE;
+            ISSUER:
+            @!lead bra DONE;
+            AWAIT
+            cp.async.bulk.global.shared::cta.bulk_group [out], [buf], 1024;
+            cp.async.bulk.commit_group;
+            cp.async.bulk.wait_group.read 0;
+            ARRIVE2
+            DONE:"""),
         kernel("named_barrier", g, "bar.arrive by the writers, bar.sync by the consumer warp.", """
             @w0 bra CONSUMER;
             ST
