@@ -74,7 +74,6 @@ def test_triton_cache_and_dump(tmp_path: Path):
     [
         (b"\0\1\2\3" * 100, "binary data"),
         (PTX.encode("utf-16"), "UTF-16"),
-        (b"\x1f\x8b\x08\x00broken-data", "inval"),
         (gzip.compress(PTX.encode())[:-12], "ended before"),
     ],
 )
