@@ -18,7 +18,8 @@ class Operation:
 
     `near` are accesses by threads of this CTA, `far` those by a peer CTA's threads, which reach the operation
     through a cluster-scope synchronisation. An access to peer memory meets operations on the other CTA's bytes.
-    `unresolved` are accesses whose bytes are unbounded: they may conflict, but accuse nobody.
+    `unresolved` are accesses whose bytes are unbounded: they may conflict, but accuse nobody. `certain` ones overlap
+    for sure.
     """
 
     touch: Touch
@@ -26,6 +27,7 @@ class Operation:
     far: int
     writes: int
     unresolved: int
+    certain: int
 
 
 class Conflicts:
@@ -95,7 +97,7 @@ class Conflicts:
             self.reads |= both
         if touch.access.mode & Mode.WRITE:
             self.writes |= both
-        if touch.region.peer or touch.access.completion is Completion.MBARRIER:
+        if touch.region.peer:
             self.remote |= both
 
     def mask(self, touch: Touch) -> int:
@@ -107,7 +109,7 @@ class Conflicts:
         return self._mask.get(touch.number, (0, 0))[1]
 
     def _operation(self, touch: Touch, generic: Sequence[Touch], meetings: dict[int, set[int]]) -> Operation:
-        hits = writes = unresolved = 0
+        hits = writes = unresolved = certain = 0
         for other in generic:
             if touch.number not in meetings.get(other.number, ()):
                 continue
@@ -117,13 +119,21 @@ class Conflicts:
                 writes |= bits
             if not (other.region.bounded and touch.region.bounded):
                 unresolved |= bits
+            elif self._surely(other.region, touch.region):
+                certain |= bits
         crosses = touch.access.multicast or touch.access.both_ctas
         local, remote = hits & ~self.remote, hits & self.remote
         near = remote if touch.region.peer else local  # what threads of this CTA did to the bytes meant
         far = local if touch.region.peer else remote  # what the peer's threads did to them
         if crosses:
             near, far = hits, hits
-        return Operation(touch, near, far, writes, unresolved)
+        return Operation(touch, near, far, writes, unresolved, certain)
+
+    def _surely(self, a: Region, b: Region) -> bool:
+        """Whether the two overlap for certain, in whichever CTA's memory they are."""
+        if self.overlaps[a, b] is Overlap.CERTAIN:
+            return True
+        return (a.peer or b.peer) and a.exact and b.exact and (a.holds(b) or b.holds(a))
 
     @cached_property
     def components(self) -> dict[int, int]:

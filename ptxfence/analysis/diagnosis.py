@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from dataclasses import dataclass
+from functools import cached_property
 
 from ptxfence.analysis.conditions import subset
 from ptxfence.analysis.effects import Direction, Fence, FenceKind, Mode, Space, SyncKind
@@ -44,7 +45,6 @@ class Diagnosis:
         self.paths = paths
         self.cfg = flow.cfg
         self.threads = flow.threads
-        self.sightings = self._sightings()
         self._syncs = frozenset(
             step.index
             for steps in flow.steps.values()
@@ -53,10 +53,15 @@ class Diagnosis:
             and step.event.effect.sync is not None
             and step.event.effect.sync.kind not in (SyncKind.MBARRIER_INIT, SyncKind.MBARRIER_INVAL)
         )
-        self._marks = sorted({s.event.index for s in self.sightings} | self._syncs)
         self._known: dict[object, tuple[Cause, Sighting | None]] = {}
 
-    def _sightings(self) -> list[Sighting]:
+    @cached_property
+    def _marks(self) -> list[int]:
+        return sorted({seen.event.index for seen in self.sightings} | self._syncs)
+
+    @cached_property
+    def sightings(self) -> list[Sighting]:
+        """Every fence that could be meant for data, with what was pending when it ran."""
         found: list[Sighting] = []
         for block in sorted(self.flow.inputs):
             state = self.flow.inputs[block].copy()

@@ -19,6 +19,7 @@ from ptxfence.analysis.report import Cause, Confidence, Finding, Severity
 from ptxfence.analysis.rules import NAMES
 from ptxfence.analysis.transfer import Hazard
 from ptxfence.analysis.universe import TID, one_thread, warp_range
+from ptxfence.analysis.unordered import Unordered
 from ptxfence.analysis.witness import Route, Witness, describe, verb
 from ptxfence.grammar.module import PtxFile
 
@@ -65,6 +66,7 @@ class Findings:
         self.diagnosis = Diagnosis(flow, self.paths)
         self.witness = Witness(file, flow, self.paths)
         self.overwrites = Overwrites(flow, self.paths)
+        self.unordered = Unordered(flow, self.paths, self.diagnosis, self.overwrites)
         self.reasons: dict[str, None] = {}
         self._slots: set[int] = set()  # slot loads that have had their note
 
@@ -83,6 +85,10 @@ class Findings:
         for bit, access in self.conflicts.touches_of(self._unordered(hazard)):
             pairing = self._unsynchronised(bit, access, operation.touch, bool(hazard.bare & bit))
             pairings.setdefault(pairing.rule, []).append(pairing)
+        if not pairings:
+            for bit, access in self.conflicts.touches_of(self.unordered.of(hazard)):
+                pairing = self._unsynchronised(bit, access, operation.touch, self.unordered.bare(bit, access))
+                pairings.setdefault(pairing.rule, []).append(pairing)
         for rule in sorted(pairings):
             yield self._finding(pairings[rule])
 

@@ -177,13 +177,12 @@ def _finding(context: Context, flying: Touch, reuse: Touch, more: int) -> Findin
 
 
 def _clash(flying: Access, reuse: Access) -> bool:
-    """Two reads never clash. Of two async operations only a load over a source still being read does: everything
-    else is the pipeline's own order."""
+    """Two reads never clash, and two writes of one pipeline are its own order."""
     if not (flying.mode | reuse.mode) & Mode.WRITE:
         return False
     if reuse.proxy is Proxy.GENERIC:
         return True
-    return flying.completion is Completion.BULK_GROUP and bool(reuse.mode & Mode.WRITE)
+    return bool(flying.mode & Mode.WRITE) != bool(reuse.mode & Mode.WRITE)
 
 
 def _fixed(touch: Touch) -> bool:

@@ -119,7 +119,7 @@ class Program:
             step.guarded = True
         step.members = self.universe.members(threads)
         step.alone = self._made_within(threads)
-        if event.effect.sync is not None:
+        if event.effect.sync is not None or any(f.kind is FenceKind.THREAD for f in event.effect.fences):
             step.cta = self.universe.helpers(threads, warp=False)
             step.warp = self.universe.helpers(threads, warp=True)
         return step

@@ -48,8 +48,10 @@ class _Publication(Transfer):
         return
 
     def synchronise(self, step: Step, event: Event, state: State) -> bool:
-        changed = super().synchronise(step, event, state)
         sync = event.effect.sync
+        if sync is not None and sync.kind is SyncKind.MBARRIER_WAIT:
+            return False  # a hand-off through an mbarrier presupposes what is to be shown
+        changed = super().synchronise(step, event, state)
         if sync is not None and sync.kind is SyncKind.CLUSTER_WAIT:
             for i in step.members:
                 state.pub[i] |= state.groups[0]

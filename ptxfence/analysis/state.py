@@ -10,15 +10,33 @@ Single sets:
   known    must: on every path the access was made or received (join is intersection)
   local    made by the executing thread and not yet published to the CTA, fenced or not
   unjoined made by the executing thread and not yet published to the warp, fenced or not
+  made     made by the executing thread on its way here
+  heard    made by another thread and ordered before this point by some synchronisation; `afar`: by a peer CTA's
   others   made by other threads that took this way too, neither fenced by all who made it nor published
   loose    handed over by a thread that was not the only one to make it, the rest neither fenced nor ordered
   stale    made under a predicate that a loop has redefined since
   groups[k] cp.async (or other grouped operations) with k commits since, in flight
-  carry    facts that a cluster arrive has taken along
+  carry    facts that a cluster arrive has taken along; `news` is what it tells of at all
+  behind   facts that a thread fence of cluster scope or wider has ordered before later relaxed arrivals
   absorbed must: of those, the ones not renewed since
 """
 
 from __future__ import annotations
+
+MAY_SETS = (
+    "present",
+    "local",
+    "unjoined",
+    "made",
+    "heard",
+    "afar",
+    "others",
+    "loose",
+    "stale",
+    "carry",
+    "news",
+    "behind",
+)
 
 
 class State:
@@ -26,11 +44,16 @@ class State:
 
     __slots__ = (
         "absorbed",
+        "afar",
+        "behind",
         "carry",
         "groups",
+        "heard",
         "known",
         "local",
         "loose",
+        "made",
+        "news",
         "others",
         "own",
         "peer",
@@ -53,6 +76,11 @@ class State:
         self.unjoined = 0
         self.others = 0
         self.loose = 0
+        self.made = 0
+        self.heard = 0
+        self.afar = 0
+        self.news = 0
+        self.behind = 0
         self.stale = 0
         self.carry = 0
         self.absorbed = 0
@@ -71,6 +99,11 @@ class State:
         new.unjoined = self.unjoined
         new.others = self.others
         new.loose = self.loose
+        new.made = self.made
+        new.heard = self.heard
+        new.afar = self.afar
+        new.news = self.news
+        new.behind = self.behind
         new.stale = self.stale
         new.carry = self.carry
         new.absorbed = self.absorbed
@@ -91,7 +124,7 @@ class State:
                     if bits & ~mine[i]:
                         mine[i] |= bits
                         changed = True
-        for name in ("present", "local", "unjoined", "others", "loose", "stale", "carry"):
+        for name in MAY_SETS:
             mine_bits: int = getattr(self, name)
             joined = mine_bits | getattr(other, name)
             if joined != mine_bits:

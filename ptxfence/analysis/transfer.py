@@ -6,7 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ptxfence.analysis.conflicts import Operation
-from ptxfence.analysis.effects import Access, Completion, Direction, Fence, FenceKind, GroupKind, Order, Space, SyncKind
+from ptxfence.analysis.effects import (
+    Access,
+    Completion,
+    Direction,
+    Fence,
+    FenceKind,
+    GroupKind,
+    Order,
+    Scope,
+    Space,
+    SyncKind,
+)
 from ptxfence.analysis.events import Event
 from ptxfence.analysis.handoff import Handoffs
 from ptxfence.analysis.program import Program, Step
@@ -28,6 +39,7 @@ class Message:
     peer: int
     known: int
     loose: int = 0
+    heard: int = 0
 
     @property
     def covered(self) -> int:
@@ -40,6 +52,7 @@ class Hazard:
 
     `far` are those of the former that only a peer CTA's threads made. `loose` ones were handed over by a thread that
     had not waited for the others who made them. `bare` are those of the last two that not everybody fenced.
+    `unheard` are accesses of which the issuer knows nothing here, whether they come earlier, later or never.
     """
 
     operation: Operation
@@ -48,6 +61,7 @@ class Hazard:
     far: int
     loose: int = 0
     bare: int = 0
+    unheard: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +133,7 @@ class Transfer:
                 changed |= self.access(step, touch.access, bits, state)
         if event.effect.fences and event.index not in self.changes.without:
             before = state.own[0]
+            self._order(event, step, state)
             for fence in event.effect.fences:
                 self.fence(event.index, fence, state)
             state.others &= ~(before & ~state.own[0] & step.alone)
@@ -128,13 +143,20 @@ class Transfer:
             changed = self.synchronise(step, event, state)
         return changed
 
+    def _order(self, event: Event, step: Step, state: State) -> None:
+        """A thread fence that releases at cluster scope or wider stands behind the relaxed arrivals that follow."""
+        for fence in event.effect.fences:
+            wide = fence.scope is not None and fence.scope.value >= Scope.CLUSTER.value
+            if fence.kind is FenceKind.THREAD and wide and fence.order is not Order.ACQUIRE:
+                state.behind = self._combined(step, state, 0) | state.peer[0] | state.made | state.heard
+
     def access(self, step: Step, access: Access, bits: int, state: State) -> bool:
         """An access of the executing thread; whether a message changed."""
         if access.completion is Completion.CP_ASYNC:
             state.groups[0] |= bits
             return False
         if access.completion is Completion.MBARRIER:  # st.async: the data lands with its own arrival
-            return self._leave(step.index, Message(bits, 0, 0, bits))
+            return self._leave(step.index, Message(bits, 0, 0, bits, 0, bits))
         make(state, bits, step.members)
         return False
 
@@ -145,8 +167,11 @@ class Transfer:
         hits = near | far
         local = state.local & operation.near & ~hits
         loose = state.loose & operation.near & ~hits
-        if report is not None and (hits or local or loose):
-            report(Hazard(operation, hits, local, far & ~near, loose, state.others & local | loose))
+        ordered = state.made | state.heard
+        unheard = (operation.near & ~ordered) | (operation.far & ~operation.near & ~state.afar)
+        unheard &= operation.certain
+        if report is not None and (hits or local or loose or unheard):
+            report(Hazard(operation, hits, local, far & ~near, loose, state.others & local | loose, unheard))
         if not hits or self.changes.open:
             return 0
         return hits | self.conflicts.closures[operation.touch.number]
@@ -206,6 +231,8 @@ class Transfer:
             return changed
         elif kind is SyncKind.CLUSTER_ARRIVE and sync.order is not Order.RELAXED:
             self._cluster_arrive(step, state)
+        elif kind is SyncKind.CLUSTER_ARRIVE and state.behind:
+            state.carry = state.news = state.behind
         elif kind is SyncKind.CLUSTER_WAIT and sync.order is not Order.RELAXED:
             self._cluster_wait(step, state)
         return False
@@ -225,6 +252,7 @@ class Transfer:
         state.own[:] = [0] * len(state.own)
         state.warp[:] = [0] * len(state.warp)
         state.local = state.unjoined = state.others = state.loose = 0
+        state.heard |= state.made
 
     def _combined(self, step: Step, state: State, g: int) -> int:
         own = state.own[self.universe.uniform_index[g]]
@@ -243,7 +271,8 @@ class Transfer:
             own |= flying << 1
             known |= flying << 1
         loose = state.others & ~step.alone & ~own
-        message = Message(own, state.meet(state.pub, step.cta[0]), state.peer[0], known, loose)
+        heard = state.made | state.heard | own
+        message = Message(own, state.meet(state.pub, step.cta[0]), state.peer[0], known, loose, heard)
         return self._leave(event.index, message)
 
     def _leave(self, index: int, message: Message) -> bool:
@@ -256,6 +285,7 @@ class Transfer:
                 old.peer | message.peer,
                 old.known & message.known,
                 old.loose | message.loose,
+                old.heard | message.heard,
             )
         self.messages[index] = message
         return message != old
@@ -264,7 +294,7 @@ class Transfer:
         waiter = self.handoffs.waiters.get(event.index)
         if waiter is None:
             return
-        own = pub = peer = covered = known = loose = 0
+        own = pub = peer = covered = known = loose = heard = afar = 0
         for group in waiter.groups:
             group_covered = group_known = -1
             for release in group:
@@ -275,6 +305,8 @@ class Transfer:
                 own |= message.own
                 pub |= 0 if release.index in waiter.near else message.pub
                 loose |= message.loose
+                heard |= message.heard
+                afar |= message.heard if crosses and _reaches_peers(release) else 0
                 peer |= message.peer | (message.own | message.pub if crosses else 0)
                 group_covered &= message.covered
                 group_known &= message.known
@@ -285,9 +317,12 @@ class Transfer:
             state.peer[g] = peer | state.peer[g]
         state.known |= known
         state.loose |= loose
+        state.heard |= heard
+        state.afar |= afar
 
     def _cluster_arrive(self, step: Step, state: State) -> None:
         state.carry = self._combined(step, state, 0) | state.peer[0]
+        state.news = state.made | state.heard | state.afar
         state.absorbed = state.own[0] | state.warp[0] | state.local
 
     def _cluster_wait(self, step: Step, state: State) -> None:
@@ -299,7 +334,15 @@ class Transfer:
         state.warp[:] = [bits & keep for bits in state.warp]
         state.local &= keep
         state.unjoined &= keep
-        state.carry = state.absorbed = 0
+        state.heard |= state.news
+        state.afar |= state.news
+        state.carry = state.absorbed = state.news = 0
+
+
+def _reaches_peers(release: Event) -> bool:
+    """Whether a release is of a scope that a thread of another CTA can acquire; complete_tx always is."""
+    sync = release.effect.sync
+    return sync is None or sync.scope.value >= Scope.CLUSTER.value
 
 
 def commit(state: State) -> None:
@@ -331,6 +374,7 @@ def make(state: State, bits: int, members: tuple[int, ...]) -> None:
     state.local |= bits
     state.unjoined |= bits
     state.others |= bits
+    state.made |= bits
     state.stale &= ~bits
     state.absorbed &= ~bits
 
@@ -351,6 +395,7 @@ def restrict(state: State, by: Restriction) -> None:
         state.own[:] = [bits & keep for bits in state.own]
         state.local &= keep
         state.unjoined &= keep
+        state.made &= keep
     if by.warp_drop:
         keep = ~(by.warp_drop & ~state.stale)
         state.warp[:] = [bits & keep for bits in state.warp]

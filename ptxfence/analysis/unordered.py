@@ -1,0 +1,89 @@
+"""Pairs that nothing orders: a plain race beside the proxy rule (contract 2, cause `unsynchronised`).
+
+The flow knows of every access that reaches an operation through some synchronisation. What it has not heard of may
+come later, or never meet it. Only pairs that cannot be ordered either way are accused: no control flow and no
+hand-off leads from the operation to the access, and no wait for its completion does. Kernels with a barrier that is
+not resolved accuse nobody here.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from ptxfence.analysis.conditions import disjoint, subset
+from ptxfence.analysis.diagnosis import Diagnosis
+from ptxfence.analysis.effects import Direction, FenceKind, SyncKind
+from ptxfence.analysis.events import Event, Touch
+from ptxfence.analysis.flow import Flow
+from ptxfence.analysis.overwrite import Overwrites
+from ptxfence.analysis.paths import Paths
+from ptxfence.analysis.regions import Overlap, overlap
+from ptxfence.analysis.transfer import Hazard
+from ptxfence.analysis.universe import one_thread, varying
+
+
+class Unordered:
+    """Answers for one kernel."""
+
+    def __init__(self, flow: Flow, paths: Paths, diagnosis: Diagnosis, overwrites: Overwrites) -> None:
+        self.flow = flow
+        self.paths = paths
+        self.diagnosis = diagnosis
+        self.overwrites = overwrites
+
+    def of(self, hazard: Hazard) -> int:
+        """Accesses (bits) that race with the operation for certain."""
+        if not hazard.unheard or self._murky:
+            return 0
+        operation = hazard.operation
+        found = 0
+        for bit, access in self.flow.conflicts.touches_of(hazard.unheard & ~operation.unresolved):
+            if self._races(access, operation.touch):
+                found |= bit
+        return found
+
+    @cached_property
+    def _murky(self) -> bool:
+        """Whether some synchronisation of the kernel is not understood."""
+        if any(waiter.uncertain for waiter in self.flow.handoffs.waiters.values()):
+            return True
+        return any(w.barrier is not None and not w.barrier.bounded for w in self._waits)
+
+    @cached_property
+    def _waits(self) -> list[Event]:
+        return [
+            step.event
+            for steps in self.flow.steps.values()
+            for step in steps
+            if step.event is not None
+            and step.event.effect.sync is not None
+            and step.event.effect.sync.kind is SyncKind.MBARRIER_WAIT
+        ]
+
+    def _races(self, access: Touch, operation: Touch) -> bool:
+        crosses = access.region.peer or operation.access.multicast or operation.access.both_ctas
+        apart = disjoint(varying(access.threads), varying(operation.threads))
+        if not crosses and not apart and not one_thread(operation.threads):
+            return False
+        if not crosses and not apart and self.paths.reaches(access.index, operation.index):
+            return False
+        if self.paths.reaches(operation.index, access.index) or self._completes_before(operation, access):
+            return False
+        return not self.overwrites.retired(access, operation)
+
+    def _completes_before(self, operation: Touch, access: Touch) -> bool:
+        """Whether some wait for the end of the operation leads to the access."""
+        operand = operation.access.mbarrier
+        if operand is None:
+            return False
+        barrier = self.flow.events.values.mbarrier_region(operation.index, operand)
+        waits = (w for w in self._waits if w.barrier is not None and overlap(w.barrier, barrier) is not Overlap.NO)
+        return any(self.paths.reaches(wait.index, access.index) for wait in waits)
+
+    def bare(self, bit: int, access: Touch) -> bool:
+        """Whether no fence by everybody who made the access follows it."""
+        for seen in self.diagnosis.sightings:
+            good = seen.fence.kind is FenceKind.ASYNC and seen.fence.direction in (Direction.BOTH, Direction.RELEASE)
+            if good and seen.own & bit and subset(access.threads, varying(self.flow.threads(seen.event.index))):
+                return False
+        return True
