@@ -100,9 +100,12 @@ def _key(mode: Mode, path: str | None) -> str:
     return f"ptxfence-{__version__}-{mode}-{digest[:16]}"
 
 
-def cache_key(mode: Mode) -> str:
-    """Names everything of ours that a patched kernel depends on: version, code, mode and settings."""
-    return _key(mode, os.environ.get(SETTINGS_VARIABLE))
+def cache_key(mode: Mode, environment: Mapping[str, str] = os.environ) -> str:
+    """Names everything of ours that a patched kernel depends on: version, code, mode and the settings named there.
+
+    Raises ConfigError for settings that make no sense.
+    """
+    return _key(mode, environment.get(SETTINGS_VARIABLE))
 
 
 def examine(text: str, filename: str, mode: Mode, seconds: float) -> Outcome:

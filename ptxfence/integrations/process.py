@@ -21,7 +21,7 @@ from ptxfence.errors import InputError
 from ptxfence.integrations import journal
 from ptxfence.integrations.outcome import MODE_VARIABLE, SETTINGS_VARIABLE, Mode, cache_key
 from ptxfence.integrations.toolkit import find_toolkit, module_roots, shadow, write_stand_in
-from ptxfence.integrations.triton import RECORD_VARIABLE
+from ptxfence.integrations.triton import RECORD_VARIABLE, TAG_VARIABLE
 
 ROOTS_VARIABLE = "PTXFENCE_ROOTS"
 _PASSED_ON = (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
@@ -66,10 +66,10 @@ def _environment(
         environment[SETTINGS_VARIABLE] = str(settings.resolve())
     if record is not None:
         environment[RECORD_VARIABLE] = str(record.resolve())
+    key = cache_key(mode, environment)
     if mode is Mode.FIX:
-        # torch.compile keeps whole graphs with their machine code: ours must not meet those of other runs.
-        tag = "TORCH_COMPILE_CACHE_KEY_TAG"
-        environment[tag] = base.get(tag, "") + cache_key(mode)
+        # Here too, not only once Triton is there: torch reads it when it is imported.
+        environment[TAG_VARIABLE] = base.get(TAG_VARIABLE, "") + key
     _tools(environment, folder)
     return environment
 

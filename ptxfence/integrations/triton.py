@@ -31,6 +31,8 @@ METADATA = "ptxfence"
 
 RECORD_VARIABLE = "PTXFENCE_RECORD"
 """A folder that launches are recorded to (`ptxfence run --record`)."""
+TAG_VARIABLE = "TORCH_COMPILE_CACHE_KEY_TAG"
+"""Part of the keys of all caches of torch.compile (torch/compiler/config.py)."""
 Stage = Callable[[Any, dict[str, Any]], Any]
 
 _installed: list[Installation] = []
@@ -93,6 +95,8 @@ class Installation:
             self._listen(knobs)
             if self._children:
                 self._undo.append(_set_variable(MODE_VARIABLE, self.mode))
+            if self.mode is Mode.FIX:
+                self._undo += _tag_graphs(cache_key(Mode.FIX))
         except BaseException:
             self.detach()
             raise
@@ -250,6 +254,19 @@ def _set_variable(name: str, value: str) -> Callable[[], None]:
         else:
             os.environ[name] = before
 
+    return undo
+
+
+def _tag_graphs(key: str) -> list[Callable[[], None]]:
+    """torch.compile keeps whole graphs with their machine code: ours must not meet those of other runs."""
+    undo: list[Callable[[], None]] = []
+    tag = os.environ.get(TAG_VARIABLE, "")
+    if key not in tag:
+        undo.append(_set_variable(TAG_VARIABLE, tag + key))
+    config: Any = sys.modules.get("torch.compiler.config")  # has read the variable already, if it is there
+    if config is not None and key not in (before := config.cache_key_tag):
+        config.cache_key_tag = before + key
+        undo.append(lambda: setattr(config, "cache_key_tag", before))
     return undo
 
 

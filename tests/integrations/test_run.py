@@ -65,6 +65,21 @@ def test_usage_errors(words: list[str]):
     assert run([PYTHON, "-m", "ptxfence", "run", *words], environment()).returncode == 2
 
 
+def test_settings_that_make_no_sense_stop_before_the_program(tmp_path: Path):
+    (tmp_path / "ptxfence.toml").write_text("colour = 'red'\n")
+    result = watched([PYTHON, "-c", "print('ran')"], environment(), "--settings", str(tmp_path / "ptxfence.toml"))
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "unknown setting 'colour'" in result.stderr
+
+
+@pytest.mark.parametrize(("mode", "present"), [("--fix", True), ("--check", False)])
+def test_caches_of_whole_graphs_are_kept_apart_when_patching(mode: str, present: bool):
+    program = "import os; print(os.environ['TORCH_COMPILE_CACHE_KEY_TAG'])"
+    result = watched([PYTHON, "-c", program], environment(TORCH_COMPILE_CACHE_KEY_TAG="mine"), "--quiet", mode)
+    assert result.stdout.startswith("mine")
+    assert ("ptxfence-" in result.stdout) is present
+
+
 def test_native_programs_get_our_ptxas_in_every_process(tmp_path: Path):
     (tmp_path / "bin").mkdir()
     fake_ptxas(tmp_path / "bin").rename(tmp_path / "bin" / "ptxas")

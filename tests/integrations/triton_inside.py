@@ -100,6 +100,8 @@ def installations_nest() -> None:
         with ours.install("check", examiner=marking):
             assert not marked(compile_kernel(KERNEL))
             assert os.environ["PTXFENCE"] == "check"
+            assert "TORCH_COMPILE_CACHE_KEY_TAG" not in os.environ
+        assert os.environ["TORCH_COMPILE_CACHE_KEY_TAG"].startswith("ptxfence-")
         assert marked(compile_kernel(KERNEL))
         assert os.environ["PTXFENCE"] == "fix"
     assert "PTXFENCE" not in os.environ
