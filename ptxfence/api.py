@@ -110,6 +110,7 @@ def _settled(file: PtxFile, settings: Settings) -> Report:
     from ptxfence.triage.settle import settle
 
     report = raw_report(file, Options(settings.kernel, settings.timeout, settings.strict))
-    known = read(settings.baseline) if settings.baseline is not None else None
-    result = settle(result_of(file, report, digest(file.text)), settings, known)
+    result = settle(result_of(file, report, digest(file.text)), settings)
+    if settings.baseline is not None:
+        (result,) = read(settings.baseline).apply((result,))
     return replace(report, kernels=result.kernels, findings=result.findings)

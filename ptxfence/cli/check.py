@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +18,7 @@ from ptxfence.errors import InputError
 if TYPE_CHECKING:
     from ptxfence.batch.examine import Task
     from ptxfence.cli.formats.run import Run
+    from ptxfence.config import Settings
     from ptxfence.triage.baseline import Baseline
     from ptxfence.triage.result import FileResult
 
@@ -63,12 +64,8 @@ def check(arguments: argparse.Namespace) -> tuple[Run, Gathered]:
     gathered = Gathered(resolver(arguments), keep_texts=arguments.format == "html")
     known = _reference(arguments) if arguments.diff_against else None
     raw, duplicates = _examine(gathered, arguments.paths, arguments)
-    baselines: dict[Path, Baseline] = {}
-    results = tuple(
-        settle(result, settings, known or _baseline(settings.baseline, baselines))
-        for result in raw
-        for settings in (gathered.settings[result.path],)
-    )
+    results = tuple(settle(result, gathered.settings[result.path]) for result in raw)
+    results = known.apply(results) if known is not None else with_baselines(results, gathered.settings)
     summary = summarise(results, time.perf_counter() - started, duplicates)
     return Run(results, summary, gathered.settings, Path.cwd(), gathered.texts), gathered
 
@@ -102,14 +99,21 @@ def _reference(arguments: argparse.Namespace) -> Baseline:
     return of_results(settle(result, gathered.settings[result.path]) for result in raw)
 
 
-def _baseline(path: Path | None, known: dict[Path, Baseline]) -> Baseline | None:
-    if path is None:
-        return None
-    if path not in known:
+def with_baselines(results: tuple[FileResult, ...], settings: Mapping[str, Settings]) -> tuple[FileResult, ...]:
+    """The results with what their baselines know suppressed; each baseline is for all the files that name it."""
+    groups: dict[Path, list[int]] = {}
+    for number, result in enumerate(results):
+        path = settings[result.path].baseline
+        if path is not None:
+            groups.setdefault(path, []).append(number)
+    changed = list(results)
+    for path, numbers in groups.items():
         from ptxfence.triage.baseline import load
 
-        known[path] = load(path)
-    return known[path]
+        known = load(path).apply([results[number] for number in numbers])
+        for number, result in zip(numbers, known, strict=True):
+            changed[number] = result
+    return tuple(changed)
 
 
 def _cache(arguments: argparse.Namespace):

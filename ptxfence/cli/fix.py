@@ -19,7 +19,6 @@ from ptxfence.errors import ConfigError, InputError
 if TYPE_CHECKING:
     from ptxfence.batch.examine import Task
     from ptxfence.cli.patching import Patched
-    from ptxfence.triage.baseline import Baseline
     from ptxfence.triage.result import FileResult
 
 STDIN = "-"
@@ -60,25 +59,16 @@ def run(arguments: argparse.Namespace) -> int:
         raise ConfigError("--write cannot write to standard input")
     started = time.perf_counter()
     gathered = Gathered(resolver(arguments))
-    baselines: dict[Path, Baseline] = {}
-    outcomes = [_one(task, gathered, arguments, baselines) for task in gathered.tasks(arguments.paths)]
+    outcomes = [_one(task, gathered, arguments) for task in gathered.tasks(arguments.paths)]
     status = _status(outcomes, gathered, arguments)
     _report(outcomes, gathered, started)
     return status
 
 
-def _one(
-    task: Task, gathered: Gathered, arguments: argparse.Namespace, baselines: dict[Path, Baseline]
-) -> Patched:
+def _one(task: Task, gathered: Gathered, arguments: argparse.Namespace) -> Patched:
     from ptxfence.cli.patching import patch
 
-    settings = gathered.settings[task.path]
-    known = None
-    if settings.baseline is not None:
-        from ptxfence.triage.baseline import load
-
-        known = baselines.setdefault(settings.baseline, load(settings.baseline))
-    patched = patch(task, settings, assemble=arguments.assemble, baseline=known)
+    patched = patch(task, gathered.settings[task.path], assemble=arguments.assemble)
     try:
         _deliver(patched, arguments)
     except InputError as error:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from ptxfence.analysis.report import Finding
 from ptxfence.batch.examine import Options, Task, examine, file_error, raw_report, result_of
 from ptxfence.config import Settings
 from ptxfence.errors import AssemblyError, PtxFenceError
+from ptxfence.triage.baseline import load
 from ptxfence.triage.result import FileResult, failure
 from ptxfence.triage.settle import settle
-
-if TYPE_CHECKING:
-    from ptxfence.triage.baseline import Baseline
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,14 +33,14 @@ class Patched:
         return self.text != self.before
 
 
-def patch(task: Task, settings: Settings, *, assemble: bool | None, baseline: Baseline | None = None) -> Patched:
+def patch(task: Task, settings: Settings, *, assemble: bool | None) -> Patched:
     """Insert the fences that the active findings ask for.
 
     `assemble` re-assembles both texts; None does so where a ptxas is found. An error of any kind leaves the text as it
     was and becomes the error of the result.
     """
     try:
-        return _patch(task, settings, assemble, baseline)
+        return _patch(task, settings, assemble)
     except PtxFenceError as error:
         result = failure(task.path, task.sha256, error.kind, str(error))
     except Exception:
@@ -51,7 +48,7 @@ def patch(task: Task, settings: Settings, *, assemble: bool | None, baseline: Ba
     return Patched(task.path, task.text, task.text, result)
 
 
-def _patch(task: Task, settings: Settings, assemble: bool | None, baseline: Baseline | None) -> Patched:
+def _patch(task: Task, settings: Settings, assemble: bool | None) -> Patched:
     from ptxfence.grammar import parse, validate
     from ptxfence.rewrite.patch import fix
 
@@ -62,7 +59,9 @@ def _patch(task: Task, settings: Settings, assemble: bool | None, baseline: Base
         return Patched(task.path, task.text, task.text, result)
     options = Options(settings.kernel, settings.timeout, settings.strict)
     report = raw_report(file, options)
-    settled = settle(result_of(file, report, task.sha256), settings, baseline)
+    settled = settle(result_of(file, report, task.sha256), settings)
+    if settings.baseline is not None:
+        (settled,) = load(settings.baseline).apply((settled,))
     wanted = replace(report, findings=settled.active)
     patched = fix(file, wanted, level=settings.fix_level, policy=settings.policy, optimize=settings.optimize)
     if patched.text == task.text:

@@ -1,4 +1,4 @@
-"""Applies settings, ignore comments and a baseline to raw findings.
+"""Applies settings and ignore comments to raw findings; a baseline comes after it (`Baseline.apply`).
 
 Verdicts are about the kernel, not about the settings: a severity that is raised can make a kernel a `hazard`, but
 nothing that silences a finding makes one `proven`.
@@ -11,14 +11,13 @@ from dataclasses import replace
 from ptxfence.analysis.report import Finding, KernelReport, Severity, Verdict
 from ptxfence.analysis.rules import rule
 from ptxfence.config import Settings
-from ptxfence.triage.baseline import Baseline
 from ptxfence.triage.comments import silencer
 from ptxfence.triage.result import FileResult, IgnoreComment
 
 _HAZARD_RULES = "PF1"
 
 
-def settle(result: FileResult, settings: Settings, baseline: Baseline | None = None) -> FileResult:
+def settle(result: FileResult, settings: Settings) -> FileResult:
     """The result as its reader is to see it: final severities, suppressions, unused ignore comments."""
     findings: list[Finding] = []
     used: set[IgnoreComment] = set()
@@ -29,7 +28,7 @@ def settle(result: FileResult, settings: Settings, baseline: Baseline | None = N
         comment = silencer(finding, result.comments)
         if comment is not None:
             used.add(comment)
-        findings.append(replace(finding, suppressed=_suppression(finding, comment, result.path, settings, baseline)))
+        findings.append(replace(finding, suppressed=_suppression(finding, comment, result.path, settings)))
     unused = tuple(comment for comment in result.comments if comment not in used)
     kernels = tuple(_verdict(kernel, findings) for kernel in result.kernels)
     return replace(result, findings=tuple(findings), kernels=kernels, unused=unused)
@@ -49,14 +48,10 @@ def _graded(finding: Finding, path: str, settings: Settings) -> Finding | None:
     return None if level is Severity.OFF else replace(finding, severity=level)
 
 
-def _suppression(
-    finding: Finding, comment: IgnoreComment | None, path: str, settings: Settings, baseline: Baseline | None
-) -> str | None:
+def _suppression(finding: Finding, comment: IgnoreComment | None, path: str, settings: Settings) -> str | None:
     if not _selected(finding, path, settings):
         return "config"
-    if comment is not None:
-        return "comment"
-    return "baseline" if baseline is not None and baseline.take(finding) else None
+    return "comment" if comment is not None else None
 
 
 def _selected(finding: Finding, path: str, settings: Settings) -> bool:

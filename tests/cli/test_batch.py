@@ -148,3 +148,12 @@ def test_a_clean_check_imports_nothing_slow(tmp_path: Path):
     modules = set(done.stdout.split("MODULES", 1)[1].split())
     assert not modules & SLOW_MODULES
     assert not {name for name in modules if ".rules.pf" in name}
+
+
+def test_the_progress_bar_lets_everything_through(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    from ptxfence.cli.progress import watched
+
+    (tmp_path / "a.ptx").write_text("")
+    assert list(watched(iter(range(5)), [str(tmp_path), "b.ptx"])) == [0, 1, 2, 3, 4]
+    assert list(watched(iter(()), [])) == []
+    assert capsys.readouterr().out == ""

@@ -146,15 +146,31 @@ def test_silencing_proves_nothing_and_raising_accuses():
 
 def test_baseline_counts(tmp_path: Path):
     file = tmp_path / "baseline.json"
-    file.write_text(dump([result(finding(), finding(rule="PF102")), result(finding(rule="PF102"))]))
-    counts = {entry["rule"]: entry["count"] for entry in json.loads(file.read_text())["findings"]}
-    assert counts == {"PF101": 1, "PF102": 2}
+    file.write_text(dump([result(finding(), finding(rule="PF102")), result(finding(rule="PF102"), path="x")]))
+    rows = [(entry["path"], entry["rule"], entry["count"]) for entry in json.loads(file.read_text())["findings"]]
+    assert rows == [("k.ptx", "PF101", 1), ("k.ptx", "PF102", 1), ("x", "PF102", 1)]
     known = load(file)
-    again = [settle(result(finding(), path=path), Settings(), known) for path in ("a", "b")]
+    again = known.apply([result(finding(), path=path) for path in ("a", "b")])
     assert [item.findings[0].suppressed for item in again] == ["baseline", None]
     assert known.gone == 2
     assert dump([]).endswith("]\n}\n")
     assert json.loads(dump([]))["findings"] == []
+
+
+def test_baseline_prefers_the_same_file_then_the_same_name():
+    known = of_results([result(finding(), path="old/b.ptx")])
+    found = known.apply([result(finding(), path=path) for path in ("new/a.ptx", "new/b.ptx", "new/c.ptx")])
+    assert [item.findings[0].suppressed for item in found] == [None, "baseline", None]
+    known = of_results([result(finding(), path="d/b.ptx")])
+    found = known.apply([result(finding(), path=path) for path in ("e/b.ptx", "d/b.ptx")])
+    assert [item.findings[0].suppressed for item in found] == [None, "baseline"]
+
+
+def test_baseline_leaves_other_suppressions():
+    silenced = settle(result(finding()), Settings(ignore=frozenset({"PF101"})))
+    known = of_results([result(finding())])
+    assert known.apply([silenced])[0].findings[0].suppressed == "config"
+    assert known.gone == 1
 
 
 def test_baseline_does_not_learn_what_is_silenced():

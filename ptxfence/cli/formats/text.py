@@ -30,8 +30,14 @@ def lines_of(run: Run) -> list[Line]:
     lines: list[Line] = []
     for result in run.results:
         lines.extend(_file(result, listed=len(run.results) <= _FEW_FILES))
+    lines.extend([("note: ", "bold cyan"), (note, "")] for note in _notes(run))
     lines.append(_summary(run.summary))
     return lines
+
+
+def _notes(run: Run) -> list[str]:
+    """Remarks on where the files come from, each once."""
+    return list(dict.fromkeys(note for result in run.results for note in result.notes))
 
 
 def _file(result: FileResult, *, listed: bool) -> list[Line]:
