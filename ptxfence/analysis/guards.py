@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ptxfence.analysis.conditions import ALL, Atom, ThreadSet
 from ptxfence.analysis.values_env import facts
-from ptxfence.analysis.values_graph import Node, describe
+from ptxfence.analysis.values_graph import Node, describe, unvisited
 from ptxfence.analysis.values_special import is_uniform_name
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ class Guards:
     def __init__(self, values: Values) -> None:
         self._values = values
         self._varies: dict[Node, bool] = {}
+        self._defs: dict[Node, frozenset[int]] = {}
         self._sets: dict[int, ThreadSet] = {}
         self._blocks: dict[int, ThreadSet] = {}
 
@@ -34,11 +35,11 @@ class Guards:
 
     def varies(self, node: Node) -> bool:
         """Whether two threads of one CTA can hold different values."""
-        found = self._varies.get(node)
-        if found is None:
-            self._varies[node] = False  # a cycle adds nothing of its own
-            found = self._varies[node] = self._compute_varies(node)
-        return found
+        for part in unvisited(node, self._varies):
+            if part not in self._varies:
+                self._varies[part] = False  # a cycle adds nothing of its own
+                self._varies[part] = self._compute_varies(part)
+        return self._varies[node]
 
     def _compute_varies(self, node: Node) -> bool:
         if node.op == "var":
@@ -64,26 +65,25 @@ class Guards:
 
     def defs(self, node: Node) -> frozenset[int]:
         """Instructions inside loops whose re-execution gives the expression a new value."""
+        for part in unvisited(node, self._defs):
+            found = self._own_defs(part)
+            for arg in part.args:
+                if not self._defs[arg] <= found:
+                    found |= self._defs[arg]
+            self._defs[part] = found
+        return self._defs[node]
+
+    def _own_defs(self, node: Node) -> frozenset[int]:
         cfg = self._values.cfg
-        found: set[int] = set()
-        work, seen = [node], set[Node]()
-        while work:
-            part = work.pop()
-            if part in seen:
-                continue
-            seen.add(part)
-            if part.op == "phi":
-                block = int(part.data[1])
-                if cfg.loops_of.get(block):
-                    found.add(cfg.blocks[block].start)
-            elif part.op == "var" and "@" in (name := str(part.data[0])):
-                index = int(name.split("@")[1].split(".")[0])
-                if cfg.loops_of.get(cfg.block_of(index)):
-                    found.add(index)
-            elif part.op == "shfl" and cfg.loops_of.get(cfg.block_of(int(part.data[0]))):
-                found.add(int(part.data[0]))
-            work.extend(part.args)
-        return frozenset(found)
+        if node.op == "phi":
+            block = int(node.data[1])
+            return frozenset((cfg.blocks[block].start,)) if cfg.loops_of.get(block) else frozenset()
+        index = -1
+        if node.op == "shfl":
+            index = int(node.data[0])
+        elif node.op == "var" and "@" in (name := str(node.data[0])):
+            index = int(name.split("@")[1].split(".")[0])
+        return frozenset((index,)) if index >= 0 and cfg.loops_of.get(cfg.block_of(index)) else frozenset()
 
     # --- thread sets -----------------------------------------------------------------------------
 
@@ -114,7 +114,7 @@ class Guards:
         found = self._sets.get(index)
         if found is None:
             block = self._values.cfg.block_of(index)
-            found = self._sets[index] = simplified(self._block(block) | self.guard(index))
+            found = self._sets[index] = unmasked(simplified(self._block(block) | self.guard(index)))
         return found
 
     def _block(self, block: int) -> ThreadSet:
@@ -131,7 +131,8 @@ class Guards:
         for block in reversed(chain):
             parent = idom[block]
             atoms = self._blocks[parent]
-            preds = [p for p in self._values.cfg.preds[block] if p in self._values.cfg.rank]
+            cfg = self._values.cfg
+            preds = [p for p in cfg.preds[block] if p in cfg.rank and not cfg.dominates(block, p)]
             if preds == [parent]:
                 atoms = simplified(atoms | self.edge(parent, block))
             self._blocks[block] = atoms
@@ -171,9 +172,10 @@ class Guards:
             key = self._key(node)
             if key is not None:
                 return self._ranged(node, key, lo, hi, width)
-        node, lo, hi, width = values.solver.conditions(predicate, truth)[0]
-        if node is predicate:
+        rows = [row for row in values.solver.conditions(predicate, truth) if row[0] is not predicate]
+        if not rows:
             return None
+        node, lo, hi, width = next((row for row in reversed(rows) if row[0].op in ("var", "phi")), rows[0])
         return self._ranged(node, self.identity(node)[0], lo, hi, width)
 
     def _key(self, node: Node) -> str | None:
@@ -181,8 +183,9 @@ class Guards:
             return str(node.data[0])
         if node.op == "var" and node.data[0] == "laneid":
             return "lane"
-        if node.op == "and" and node.data[0] == 31 and self._key(node.args[0]) == "tid.x":
-            return "lane"
+        if node.op == "and" and self._key(node.args[0]) == "tid.x":
+            mask = int(node.data[0])
+            return "lane" if mask == 31 else f"tid.x&{mask}" if mask & (mask + 1) == 0 else None
         return None
 
     def _ranged(self, node: Node, key: str, lo: int, hi: int, width: int) -> Atom:
@@ -228,3 +231,20 @@ def simplified(atoms: ThreadSet) -> ThreadSet:
         occupied = narrow.occupied if (lo, hi) == (narrow.lo, narrow.hi) else False
         ranges[atom.key] = Atom(atom.key, lo, hi, False, atom.varies, old.defs | atom.defs, occupied)
     return frozenset(rest | set(ranges.values()))
+
+
+def unmasked(atoms: ThreadSet) -> ThreadSet:
+    """`tid.x & m` and the lane as ranges of `tid.x`, where `tid.x` is known to be in one block of `m + 1` threads."""
+    whole = next((atom for atom in atoms if atom.key == "tid.x" and not atom.negated), None)
+    if whole is None:
+        return atoms
+    result: set[Atom] = set()
+    for atom in atoms:
+        mask = 31 if atom.key == "lane" else int(atom.key[6:]) if atom.key.startswith("tid.x&") else 0
+        block = whole.lo & ~mask
+        if not mask or whole.hi - 1 > block | mask:
+            result.add(atom)
+            continue
+        occupied = atom.occupied or whole.occupied and not atom.negated and whole.lo == block and atom.lo == 0
+        result.add(Atom("tid.x", block + atom.lo, block + atom.hi, atom.negated, True, atom.defs, occupied))
+    return simplified(frozenset(result))

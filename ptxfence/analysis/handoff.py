@@ -106,7 +106,10 @@ class Handoffs:
             return True
         if one_thread(mine) and mine == theirs:
             return None
-        return True if wait.index in self._next_waits(release) else None
+        if wait.index in self._next_waits(release):
+            return True
+        apart = not reachable(self.cfg, release.index, frozenset((wait.index,)))
+        return True if apart else None  # no thread comes from one to the other: two roles
 
     def _bar_pair(self, release: Event, wait: Event) -> bool | None:
         if release is wait or not _ids_meet(release, wait) or self._exclusive(release, wait):

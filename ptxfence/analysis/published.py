@@ -105,6 +105,8 @@ def _judge(
 def _one_leader(init: ThreadSet, use: ThreadSet) -> bool:
     """Whether one thread does both. The lane that elect.sync picks and lane 0 of the same warp pass for one: compilers
     mix the two spellings (Triton initialises under elect.sync and arrives as thread 0)."""
+    if init and init == use:
+        return True  # an init by several threads at once would be another bug
     if not one_thread(init):
         return False
     if subset(use, init):

@@ -291,6 +291,8 @@ class Transfer:
         return message != old
 
     def _receive(self, step: Step, event: Event, state: State) -> None:
+        """Takes what the releases have left. One that has sent nothing yet is taken to cover everything: it runs again
+        when it has, and facts only grow."""
         waiter = self.handoffs.waiters.get(event.index)
         if waiter is None:
             return
@@ -310,8 +312,8 @@ class Transfer:
                 peer |= message.peer | (message.own | message.pub if crosses else 0)
                 group_covered &= message.covered
                 group_known &= message.known
-            covered |= group_covered if group_covered != -1 and self.clears else 0
-            known |= group_known if group_known != -1 else 0
+            covered |= group_covered if self.clears else 0
+            known |= group_known
         for g in step.members:
             state.pub[g] = own | ((state.pub[g] | pub) & ~covered)
             state.peer[g] = peer | state.peer[g]

@@ -61,7 +61,7 @@ class Values:
             if parent == block:
                 continue
             self._envs[block] = self._envs[parent]  # stands while its own condition is built
-            preds = [p for p in self.cfg.preds[block] if p in self.cfg.rank]
+            preds = [p for p in self.cfg.preds[block] if p in self.cfg.rank and not self.cfg.dominates(block, p)]
             if preds == [parent]:
                 self._envs[block] = self._taken(self._envs[parent], parent, block)
         return self._envs[chain[0]] if chain else self._envs[block]
