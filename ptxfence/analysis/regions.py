@@ -6,6 +6,7 @@ regions: numerically, and along their linear forms, where large strides (ring st
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 from math import gcd
@@ -245,7 +246,8 @@ def _linear(region: Region) -> Linear:
         last = region.hi - region.lo - max(width, 1)
         step = region.step or 1
         return region.lo, [(step, last // step, "")] if last > 0 else []
-    const, terms = region.origin, []
+    const = region.origin
+    terms: list[tuple[int, int, str]] = []
     for t in region.terms:
         const += t.scale * t.lo
         if t.hi > t.lo:
@@ -296,3 +298,40 @@ def _reachable(const: int, terms: list[tuple[int, int]], lo: int, hi: int) -> bo
         if first > last or -(-first // stride) * stride > last:
             return False
     return True
+
+
+def classes(regions: Sequence[Region]) -> list[list[int]]:
+    """Alias classes: positions in `regions`, grouped so that regions of different groups share no byte.
+
+    A region without a base is in a group of its own: it may be anything.
+    """
+    parent = list(range(len(regions)))
+
+    def root(i: int) -> int:
+        while parent[i] != i:
+            parent[i] = parent[parent[i]]
+            i = parent[i]
+        return i
+
+    by_base: dict[tuple[Base, bool], dict[Region, list[int]]] = {}
+    for i, region in enumerate(regions):
+        if region.base is not None:
+            by_base.setdefault((region.base, region.space in SHARED), {}).setdefault(region, []).append(i)
+    for groups in by_base.values():
+        order = sorted(groups, key=lambda r: r.lo if r.lo is not None else -UNBOUNDED)
+        for members in groups.values():
+            for other in members[1:]:
+                parent[root(other)] = root(members[0])
+        active: list[Region] = []
+        for region in order:
+            start = region.lo if region.lo is not None else -UNBOUNDED
+            active = [r for r in active if r.hi is None or r.hi > start]
+            for other in active:
+                one, two = root(groups[region][0]), root(groups[other][0])
+                if one != two and overlap(region, other) is not Overlap.NO:
+                    parent[one] = two
+            active.append(region)
+    found: dict[int, list[int]] = {}
+    for i in range(len(regions)):
+        found.setdefault(root(i), []).append(i)
+    return list(found.values())

@@ -27,10 +27,12 @@ class Env:
     what they say of the atom depends on what the other terms can be at the time.
     """
 
-    __slots__ = ("_relaxed", "bloom", "empty", "forms", "table")
+    __slots__ = ("_relaxed", "bloom", "depth", "empty", "forms", "least", "table")
 
-    def __init__(self, table: dict[Node, list[tuple[int, int, int]]]) -> None:
+    def __init__(self, table: dict[Node, list[tuple[int, int, int]]], depth: int = 0) -> None:
         self.table = table
+        self.depth = depth  # selections that it was refined by
+        self.least = 0  # no node with a smaller number holds a constrained one
         self.forms: dict[Node, list[Constraint]] = {}
         bloom = 0
         for node, rows in table.items():
@@ -42,6 +44,8 @@ class Env:
                 self.forms.setdefault(atom, []).extend((node, *row) for row in rows)
         self.bloom = bloom
         self.empty = not table
+        held = [n.id for node in table for n in (node.args if node.op == "lin" else (node,))]
+        self.least = min(held, default=0)
         self._relaxed: Env | None = None
 
     def apply(self, node: Node, value: Value) -> Value:
@@ -62,13 +66,17 @@ class Env:
             self._relaxed = Env(table) if table else EMPTY
         return self._relaxed
 
-    def extended(self, found: list[Constraint]) -> Env:
+    def concerns(self, node: Node) -> bool:
+        """False if no constraint can bear on the node."""
+        return bool(self.bloom & node.bloom) and node.id >= self.least
+
+    def extended(self, found: list[Constraint], deeper: int = 0) -> Env:
         if not found:
             return self
         table = dict(self.table)
         for node, lo, hi, width in found:
             table[node] = [*table.get(node, ()), (lo, hi, width)]
-        return Env(table)
+        return Env(table, self.depth + deeper)
 
 
 def share(total: tuple[int, int], rest: tuple[int, int], k: int, row: tuple[int, int, int]) -> tuple[int, int] | None:

@@ -9,7 +9,7 @@ bits is an addition, aligned parts move out of masks and shifts, `x - (x & m)` i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from ptxfence.analysis.values_domain import SPACE_BITS, Value, plain, value_bits
 
@@ -58,6 +58,24 @@ def describe(node: Node, depth: int = 6) -> str:
         return f"#{node.id}"
     inner = ", ".join([describe(a, depth - 1) for a in node.args] + [str(d) for d in node.data])
     return f"{node.op}({inner})"
+
+
+def unvisited(node: Node, done: Container[Node]) -> list[Node]:
+    """The parts of an expression that are not in `done`, arguments before what uses them. Iterative."""
+    if node in done:
+        return []
+    order: list[Node] = []
+    seen: set[Node] = set()
+    work: list[tuple[Node, bool]] = [(node, False)]
+    while work:
+        part, ready = work.pop()
+        if ready:
+            order.append(part)
+        elif part not in seen and part not in done:
+            seen.add(part)
+            work.append((part, True))
+            work.extend((arg, False) for arg in part.args)
+    return order
 
 
 def to_signed(value: int, width: int) -> int:

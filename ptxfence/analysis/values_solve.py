@@ -31,10 +31,11 @@ from ptxfence.analysis.values_domain import (
 )
 from ptxfence.analysis.values_env import EMPTY, Constraint, Env, constraints, share
 from ptxfence.analysis.values_enumerate import enumerate_threads, thread_only
-from ptxfence.analysis.values_graph import Graph, Node
+from ptxfence.analysis.values_graph import Graph, Node, unvisited
 
 ROUNDS = 12
 MAX_ROUNDS = 60
+NESTED = 2  # selections refined inside each other; more would cost a factor 2 each
 COARSE = 1 << 15  # intervals wider than this are worth an exact evaluation over the threads
 MAX_THREADS = 1024
 ITERATIONS = 1 << 24  # one loop entry is taken to run fewer iterations, so that its counters do not wrap
@@ -52,6 +53,7 @@ class Solver:
         self.leaves: dict[str, Value] = {}
         self.phi_args: dict[Node, PhiArgs] = {}
         self.edge_env: Callable[[int, int], Env] = lambda a, b: EMPTY
+        self._known: set[Node] = set()  # nodes with a context-free value
         self._pending: set[Node] = set()
         self._guessing = False
         self._by_thread: dict[tuple[Node, int, int], Value] = {}
@@ -59,7 +61,7 @@ class Solver:
         self._assigned: dict[Node, Value] = {}
         self._memo: dict[tuple[int, Env], Value] = {}
         self._scratch: dict[tuple[int, Env], Value] = {}
-        self._selected: dict[tuple[Env, Node, bool], Env] = {}
+        self._selected: dict[tuple[Env, Node, bool, int], Env] = {}
         self._constraints: dict[tuple[Node, bool], list[Constraint]] = {}
 
     # --- context-free ----------------------------------------------------------------------------
@@ -71,27 +73,37 @@ class Solver:
         for phi in node.phis:
             if phi.av is None and not self._solve(phi):
                 return self._guess(node)
-        if node.av is None:
-            node.av = self._compute(node, EMPTY) or top(node.width or 64)
-        return node.av
+        for part in unvisited(node, self._known):
+            if part.av is None:
+                part.av = self._compute(part, EMPTY) or top(part.width or 64)
+            self._known.add(part)
+        return node.av or top(node.width or 64)
 
     def _guess(self, node: Node) -> Value:
         """A value that holds whatever the unsolved phis turn out to be."""
         found = node.av or self._guesses.get(node)
         if found is None:
             saved, self._guessing = self._guessing, True
-            found = self._guesses[node] = self._compute(node, EMPTY) or top(node.width or 64)
-            self._guessing = saved
+            try:
+                for part in unvisited(node, self._guesses):
+                    if part.av is None:
+                        self._guesses[part] = self._compute(part, EMPTY) or top(part.width or 64)
+            finally:
+                self._guessing = saved
+            found = self._guesses.get(node) or top(node.width or 64)
         return found
 
     def under(self, node: Node, env: Env) -> Value:
         """Values of the node where `env` holds. Never empty."""
-        if env.empty or not env.bloom & node.bloom:
+        if env.empty or not env.concerns(node):
             return self.evaluate(node)
         for phi in node.phis:
             if phi.av is None and not self._solve(phi):
                 return self._guess(node)
-        return self._value(node, env) or self.evaluate(node)
+        try:
+            return self._value(node, env) or self.evaluate(node)
+        except RecursionError:  # thousands of nested conditions: do without them
+            return self.evaluate(node)
 
     # --- one evaluation --------------------------------------------------------------------------
 
@@ -100,7 +112,7 @@ class Solver:
             return self._guess(node)
         assigned = self._assigned
         loose = bool(assigned) and not node.phis.isdisjoint(assigned)
-        if not loose and not env.bloom & node.bloom:
+        if not loose and (env.empty or not env.concerns(node)):
             return self.evaluate(node)
         memo = self._scratch if loose else self._memo
         key = (node.id, env)
@@ -206,22 +218,23 @@ class Solver:
 
     def _select(self, node: Node, env: Env) -> Value:
         predicate, a, b = node.args
-        truth = self._value(predicate, env)
+        refine = env.depth < NESTED
+        truth = self._value(predicate, env if refine else EMPTY)
         result: Value = ()
         for branch, taken in ((a, True), (b, False)):
             if len(truth) == 1 and truth[0].lo == truth[0].hi == int(not taken):
                 continue
-            value = self._value(branch, self.assume(env, predicate, taken))
+            value = self._value(branch, self.assume(env, predicate, taken, 1) if refine else env)
             if value:
                 result = join(result, value) if result else value
         return result
 
-    def assume(self, env: Env, predicate: Node, truth: bool) -> Env:
-        """`env` and `predicate == truth`."""
-        key = (env, predicate, truth)
+    def assume(self, env: Env, predicate: Node, truth: bool, deeper: int = 0) -> Env:
+        """`env` and `predicate == truth`; `deeper` counts the selections that are refined inside each other."""
+        key = (env, predicate, truth, deeper)
         found = self._selected.get(key)
         if found is None:
-            found = self._selected[key] = env.extended(self.conditions(predicate, truth))
+            found = self._selected[key] = env.extended(self.conditions(predicate, truth), deeper)
         return found
 
     def conditions(self, predicate: Node, truth: bool) -> list[Constraint]:
@@ -363,9 +376,14 @@ class Solver:
             edges.append((phi, [(arg, self.edge_env(pred, block)) for pred, arg in self.phi_args[phi]]))
         saved, self._assigned = self._assigned, dict.fromkeys(component, ())
         saved_scratch, self._scratch = self._scratch, {}
-        values = self._iterate(edges)
-        self._assigned, self._scratch = saved, saved_scratch
-        pending.difference_update(component)
+        values: dict[Node, Value] = {}
+        try:
+            values = self._iterate(edges)
+        except RecursionError:  # too deep to follow: anything
+            values = {phi: widest(phi) for phi in component}
+        finally:
+            self._assigned, self._scratch = saved, saved_scratch
+            pending.difference_update(component)
         for phi, value in values.items():
             phi.av = value or widest(phi)
 

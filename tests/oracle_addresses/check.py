@@ -54,7 +54,9 @@ def run_kernel(module: Module, function: Function, runs: int, seed: int, steps: 
     for number in range(runs):
         symbols = place_symbols(module, source)
         shuffles: dict[tuple[int, int, int], int] = {}
-        tid, ctaid = source.randrange(threads), source.randrange(132)
+        corners = (0, threads - 1, 31, 32, threads // 2, 1, 127, 128, 255, 256, 160, 64)
+        tid = min(corners[number], threads - 1) if number < len(corners) else source.randrange(threads)
+        ctaid = source.randrange(132)
 
         def trace(index: int, position: int, address: int, symbols: dict[str, int] = symbols, tid: int = tid) -> None:
             access, region = operands[index, position]
@@ -67,7 +69,7 @@ def run_kernel(module: Module, function: Function, runs: int, seed: int, steps: 
                 text = function.instructions[index].text[:80]
                 outcome.misses.append(f"{function.name} {index} tid {tid}: {offset} not in {region.lo}..{region.hi} {text}")
 
-        for lane in sorted({tid & ~31, tid}):
+        for lane in sorted({tid & ~31, tid & ~31 | 31, tid}):
             launch = Launch(seed * 1000 + number, lane, ctaid, threads, symbols, shuffles)
             Thread(function, launch, trace, watched).run(steps)
     for key, (lo, hi) in touched.items():
