@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.conditions import ThreadSet
-from ptxfence.analysis.effects import Access, Effect, Knowledge, Mode, Proxy, Role, Space, SyncKind
+from ptxfence.analysis.effects import Access, Effect, Knowledge, Mode, Order, Proxy, Role, Space, SyncKind
 from ptxfence.analysis.inline import Routine
 from ptxfence.analysis.isa import effect, lookup
 from ptxfence.analysis.region import Region
@@ -37,11 +38,21 @@ class Touch:
         return self.access.proxy is Proxy.ASYNC
 
 
+class FlagUse(Enum):
+    """What a strong access to global memory can do for synchronisation (PTX ISA 8.8: release and acquire patterns)."""
+
+    NONE = 0
+    RELEASE = 1
+    ACQUIRE = 2
+    BOTH = 3
+
+
 @dataclass(frozen=True, slots=True)
 class Event:
     """One relevant instruction.
 
     `ids` is the range of barrier ids (inclusive), `barrier` the mbarrier's bytes, `bytes` what it is told to expect.
+    `flag` is what a strong access to global memory touches: a release or acquire, or a relaxed half beside a fence.
     """
 
     index: int
@@ -53,6 +64,8 @@ class Event:
     count: int | None = None
     pending: int | None = None
     bytes: int | None = None
+    flag: Region | None = None
+    flags: FlagUse = FlagUse.NONE
 
 
 class Events:
@@ -89,7 +102,8 @@ class Events:
         if what.knowledge is Knowledge.UNKNOWN:
             self.unknown.append(index)
         touches = self._touches(index, what)
-        if not (touches or what.fences or what.sync or what.group):
+        strong = self._strong(what)
+        if not (touches or what.fences or what.sync or what.group or strong):
             return None
         guard: ThreadSet = self.values.guard(index) if instruction.guard else frozenset()
         sync, group = what.sync, what.group
@@ -103,7 +117,16 @@ class Events:
             count=self._constant(index, sync.count) if sync else None,
             bytes=self._constant(index, sync.tx) if sync else None,
             pending=self._constant(index, group.pending) if group else None,
+            flag=self.values.region(index, strong) if strong else None,
+            flags=_flag_use(strong) if strong else FlagUse.NONE,
         )
+
+    def _strong(self, what: Effect) -> Access | None:
+        """The strong access to global memory of an instruction, where global data is looked at."""
+        if not self._with_globals:
+            return None
+        found = (a for a in what.accesses if a.space in (Space.GLOBAL, Space.ANY) and (a.order or a.volatile))
+        return next((a for a in found if a.proxy is Proxy.GENERIC), None)
 
     def _touches(self, index: int, what: Effect) -> tuple[Touch, ...]:
         found: list[Touch] = []
@@ -135,6 +158,12 @@ class Events:
         if operand is None:
             return None
         return self.values.range(index, operand)
+
+
+def _flag_use(access: Access) -> FlagUse:
+    releases = access.mode & Mode.WRITE and access.order is not Order.ACQUIRE
+    acquires = access.mode & Mode.READ and access.order is not Order.RELEASE
+    return FlagUse((1 if releases else 0) + (2 if acquires else 0))
 
 
 def _begins_or_ends(what: Effect) -> bool:

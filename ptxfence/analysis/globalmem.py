@@ -26,6 +26,8 @@ FENCE = "fence.proxy.async.global;"
 
 
 class _GlobalFences(Transfer):
+    flags = True
+
     def fence(self, index: int, fence: Fence, state: State) -> None:
         if fence.kind is not FenceKind.ASYNC or Space.GLOBAL not in fence.covers:
             return

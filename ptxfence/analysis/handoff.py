@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.conditions import disjoint
 from ptxfence.analysis.effects import Completion, Proxy, SyncKind
-from ptxfence.analysis.events import Event, Events
+from ptxfence.analysis.events import Event, Events, FlagUse
 from ptxfence.analysis.regions import Overlap, overlap
 from ptxfence.analysis.universe import one_thread, uniform_part
 
@@ -52,6 +52,10 @@ class Handoffs:
         for bar in self._bars:
             if _kind(bar) is SyncKind.BAR:
                 self._add(bar, self._bars, self._bar_pair)
+        flags = [e for block in events.by_block.values() for e in block if e.flag is not None]
+        for wait in flags:
+            if wait.flags in (FlagUse.ACQUIRE, FlagUse.BOTH):
+                self._add(wait, [e for e in flags if e.flags in (FlagUse.RELEASE, FlagUse.BOTH)], self._flag_pair)
         self.listeners: dict[int, list[int]] = {}
         for number, waiter in self.waiters.items():
             for release in (r for group in waiter.groups for r in group):
@@ -117,6 +121,14 @@ class Handoffs:
         if not disjoint(self.threads(release.index), self.threads(wait.index)):
             return None
         return release.ids is not None and wait.ids is not None
+
+    @staticmethod
+    def _flag_pair(release: Event, wait: Event) -> bool | None:
+        """Strong accesses to one flag in global memory, whose threads may be any in the grid."""
+        a, b = release.flag, wait.flag
+        if release is wait or a is None or b is None or a.base is None or a.base != b.base:
+            return None
+        return None if overlap(a, b) is Overlap.NO else True
 
     def _exclusive(self, release: Event, wait: Event) -> bool:
         """Whether the two stand in arms of one condition that is the same for the whole CTA, once and for all."""

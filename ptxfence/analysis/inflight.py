@@ -186,12 +186,14 @@ def _clash(flying: Access, reuse: Access) -> bool:
 
 
 def _fixed(touch: Touch) -> bool:
-    """Whether the touch has one place for each thread, whatever the iteration."""
+    """Whether the touch has one place for each thread, whatever the iteration and the way there."""
     region = touch.region
     if not region.bounded or region.bounded_by:
         return False
     known = region.exact or isinstance(touch.access.footprint, Matrix | Copy)
-    return known and region.terms is not None and not any(term.defs for term in region.terms)
+    if not known or region.terms is None:
+        return False
+    return not any(term.defs or (term.lo != term.hi and not term.varies) for term in region.terms)
 
 
 def _waits(event: Event) -> bool:

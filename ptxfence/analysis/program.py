@@ -119,7 +119,8 @@ class Program:
             step.guarded = True
         step.members = self.universe.members(threads)
         step.alone = self._made_within(threads)
-        if event.effect.sync is not None or any(f.kind is FenceKind.THREAD for f in event.effect.fences):
+        publishes = event.effect.sync is not None or event.flag is not None
+        if publishes or any(fence.kind is FenceKind.THREAD for fence in event.effect.fences):
             step.cta = self.universe.helpers(threads, warp=False)
             step.warp = self.universe.helpers(threads, warp=True)
         return step

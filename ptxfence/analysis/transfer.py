@@ -18,7 +18,7 @@ from ptxfence.analysis.effects import (
     Space,
     SyncKind,
 )
-from ptxfence.analysis.events import Event
+from ptxfence.analysis.events import Event, FlagUse
 from ptxfence.analysis.handoff import Handoffs
 from ptxfence.analysis.program import Program, Step
 from ptxfence.analysis.state import State
@@ -82,10 +82,12 @@ class Changes:
 class Transfer:
     """Runs steps; keeps the messages of releases.
 
-    `clears`: whether a release that has an access covered tells the receiver so.
+    `clears`: whether a release that has an access covered tells the receiver so. `flags`: whether facts travel
+    through flags in global memory (those about shared memory do not: the other thread may be in another CTA).
     """
 
     clears = True
+    flags = False
 
     def __init__(self, program: Program, handoffs: Handoffs, changes: Changes) -> None:
         self.program = program
@@ -140,7 +142,22 @@ class Transfer:
         if event.effect.group is not None:
             self.group(step, event, state)
         if event.effect.sync is not None:
-            changed = self.synchronise(step, event, state)
+            changed |= self.synchronise(step, event, state)
+        if self.flags and event.flag is not None:
+            changed |= self._signal(step, event, state)
+        return changed
+
+    def _signal(self, step: Step, event: Event, state: State) -> bool:
+        """A strong access to a flag in global memory; a relaxed one counts with the fence beside it."""
+        changed = False
+        if event.flags in (FlagUse.RELEASE, FlagUse.BOTH):
+            orders = {access.order for access in event.effect.accesses}
+            if orders & {Order.RELEASE, Order.ACQ_REL, Order.SC}:
+                changed = self._send(step, event, state)
+            elif state.behind:
+                changed = self._leave(event.index, Message(state.behind, 0, 0, 0, 0, state.behind))
+        if event.flags in (FlagUse.ACQUIRE, FlagUse.BOTH):
+            self._receive(step, event, state)
         return changed
 
     def _order(self, event: Event, step: Step, state: State) -> None:
@@ -148,7 +165,7 @@ class Transfer:
         for fence in event.effect.fences:
             wide = fence.scope is not None and fence.scope.value >= Scope.CLUSTER.value
             if fence.kind is FenceKind.THREAD and wide and fence.order is not Order.ACQUIRE:
-                state.behind = self._combined(step, state, 0) | state.peer[0] | state.made | state.heard
+                state.behind = self._combined(step, state, 0) | state.peer[0]
 
     def access(self, step: Step, access: Access, bits: int, state: State) -> bool:
         """An access of the executing thread; whether a message changed."""
@@ -232,7 +249,8 @@ class Transfer:
         elif kind is SyncKind.CLUSTER_ARRIVE and sync.order is not Order.RELAXED:
             self._cluster_arrive(step, state)
         elif kind is SyncKind.CLUSTER_ARRIVE and state.behind:
-            state.carry = state.news = state.behind
+            state.carry = state.behind
+            state.news = state.behind
         elif kind is SyncKind.CLUSTER_WAIT and sync.order is not Order.RELAXED:
             self._cluster_wait(step, state)
         return False
@@ -262,9 +280,8 @@ class Transfer:
         """Leaves the message of a release; whether it differs from the last one."""
         own = state.own[0] | state.meet(state.warp, step.warp[0])
         sync = event.effect.sync
-        assert sync is not None
         known = state.known
-        if sync.kind is SyncKind.CP_ASYNC_ARRIVE:
+        if sync is not None and sync.kind is SyncKind.CP_ASYNC_ARRIVE:
             flying = 0
             for bits in state.groups:
                 flying |= bits
