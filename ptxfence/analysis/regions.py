@@ -18,6 +18,7 @@ from ptxfence.analysis.values_domain import Span, Value, bounds, plain
 from ptxfence.analysis.values_env import Env
 from ptxfence.analysis.values_graph import Node, describe
 from ptxfence.analysis.values_ops import PEER, WINDOW
+from ptxfence.grammar.model import FunctionKind
 
 if TYPE_CHECKING:
     from ptxfence.analysis.values import Values
@@ -88,11 +89,18 @@ def _resolve(values: Values, node: Node, value: Value, space: Space) -> tuple[Sp
         return space, Base(BaseKind.SYMBOL, values.builder.canonical(name)), tuple(offsets), peer
     opaque = opaque_base(node)
     if opaque is not None and names <= {""}:
+        if space is Space.ANY and _kernel_parameter(values, opaque):
+            space = Space.GLOBAL
         rest = values.solver.graph.add(node, opaque, 64, -1)
         value = values.solver.evaluate(rest)
         if plain(value):
             return space, Base(BaseKind.OPAQUE, describe(opaque)), value, peer
     return space, None, None, peer
+
+
+def _kernel_parameter(values: Values, node: Node) -> bool:
+    """Whether a pointer comes from the launch: shared memory has no address before that."""
+    return values.function.kind is FunctionKind.ENTRY and str(node.data[0]).startswith("param")
 
 
 def _declared_space(values: Values, names: set[str]) -> Space | None:
