@@ -38,7 +38,7 @@ from tests.oracle.properties import (  # noqa: E402
     soundness,
     unchanged,
 )
-from tests.oracle.shrink import shrink  # noqa: E402
+from tests.oracle.shrink import shrink, signature  # noqa: E402
 
 BEGIN, END = "<!-- figures: written by bench/trust/run.py -->", "<!-- end of figures -->"
 CHUNK = 50
@@ -112,15 +112,19 @@ def keep(folder: Path, failures: Iterable[tuple[int, str, str]]) -> None:
     """The first kernel of each kind of disagreement, shrunk."""
     folder.mkdir(parents=True, exist_ok=True)
     done: set[str] = set()
+    failures = list(failures)
     for seed, what, _ in failures:
         if what in done or what in ("crash", "assembly"):
             continue
         done.add(what)
 
-        def same(kernel: Kernel, seed: int = seed, what: str = what) -> bool:
-            return any(one.what == what for one in examine(kernel, seed))
+        kernel = generate(seed)
+        wanted = {signature(kernel, what, text) for s, w, text in failures if (s, w) == (seed, what)}
 
-        small = shrink(generate(seed), same)
+        def same(kernel: Kernel, seed: int = seed, wanted: set[tuple[str, ...]] = wanted) -> bool:
+            return any(signature(kernel, one.what, one.text) in wanted for one in examine(kernel, seed))
+
+        small = shrink(kernel, same)
         texts = [one.text for one in examine(small, seed) if one.what == what]
         (folder / f"{what}-{seed}.ptx").write_text(small.text(32) + "".join(f"// {text}\n" for text in texts))
 

@@ -31,7 +31,8 @@ The model, in prose (section numbers are those of the PTX ISA 9.1)
    become known where its completion is observed: bulk groups in the issuing thread (`.read`: only the reads),
    `complete_tx` and `tcgen05.commit` in whoever waits for that mbarrier phase, `wgmma.wait_group`. Completion carries
    the implicit proxy fence (9.7.9.25.4.1), so a later generic access needs only to know it; an access that does not,
-   generic or async, reuses bytes in flight. `complete_tx` deposits the operation's own accesses, not what its issuer
+   generic or async, reuses bytes in flight. A wait of any scope observes a completion: kernels wait for the copies of a
+   peer with the default `.cta` scope. `complete_tx` deposits the operation's own accesses, not what its issuer
    knows (8.9.1.1).
 
 6. An async write replaces the bytes: older generic accesses of them have been judged and are dropped, or, if they

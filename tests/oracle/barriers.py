@@ -107,7 +107,8 @@ def mbarrier_init(c: Context) -> Step:
         bit = t.m.shadow.bit()
         t.known[KNOWN] |= bit
         t.m.shadow.inits |= bit
-        t.m.mbarriers[t.m.place(t, get(t), space)] = Mbarrier(count(t), t.m.ctas, bit, line)
+        place = t.m.place(t, get(t), space)
+        t.m.mbarriers[place] = Mbarrier(count(t), t.m.ctas, bit, line, place[0])
         t.m.wake()
 
     return step

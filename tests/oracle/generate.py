@@ -34,6 +34,7 @@ class Features:
     races: float = 0.04  # a hand-off left out
     unfinished: float = 0.04  # a completion left out or too weak
     roles: float = 0.4  # a warp-specialised program
+    clusters: float = 0.15  # a program of two CTAs
     fences: float = 0.5  # each place where one might stand
 
 
@@ -248,10 +249,14 @@ class Phases:
 
 def generate(seed: int, features: Features | None = None) -> Kernel:
     """The kernel of a seed."""
+    from tests.oracle.clusters import Clusters
     from tests.oracle.roles import ring
 
     features = features or Features()
     writer = Writer(random.Random(seed), features)
+    if writer.chance(features.clusters):
+        Clusters(writer).program()
+        return Kernel(1, tuple(writer.lines), ctas=2)
     if writer.chance(features.roles):
         warps = ring(writer)
     else:

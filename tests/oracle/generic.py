@@ -242,7 +242,7 @@ def copy_arrive(c: Context) -> Step:
         barrier.pending += extra
 
         def land() -> None:
-            barrier.deposit.put(known, t.cta, CTA)
+            barrier.completed(known)
             barrier.pending -= 1
             barrier.step()
 
@@ -268,7 +268,7 @@ def store_async(c: Context) -> Step:
         known[KNOWN] = record(t, index, m.place(t, to(t), "shared"), count, True, line, late=True)
 
         def land() -> None:
-            barrier.deposit.put(known, t.cta, CLUSTER)
+            barrier.completed(known)
             barrier.bytes -= count
             barrier.step()
 

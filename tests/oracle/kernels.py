@@ -9,7 +9,7 @@ threads of k warps.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 ORACLE_WARP = 4
 BUFFERS = 3
@@ -26,7 +26,7 @@ _FRAME = """\
 	.param .u32 generated_param_3
 )
 .reqntid <NT>
-{{
+{cluster}{{
 	.reg .pred lead, lead1, w0, w1, half, p<40>, done;
 	.reg .b32 tid, warp, lane, n, flags, mine, buf, bars, acc, v<4>, ph<8>, i<12>, s<12>, x<12>;
 	.reg .b64 out, in, gmine;
@@ -71,6 +71,7 @@ class Kernel:
     body: tuple[str, ...]
     functions: tuple[str, ...] = ()
     flags: int = 0  # bits of the fourth parameter that steer branches
+    ctas: int = 1  # in a cluster
 
     def text(self, warp: int = 32) -> str:
         """PTX for a warp size."""
@@ -88,7 +89,8 @@ class Kernel:
             return str(values[name])
 
         body = "\n".join(line if line.endswith(":") else f"\t{line}" for line in self.body)
-        whole = _FRAME.format(functions="\n".join(self.functions), body=body, buffers=BUFFERS)
+        cluster = f".explicitcluster\n.reqnctapercluster {self.ctas}, 1, 1\n" if self.ctas > 1 else ""
+        whole = _FRAME.format(functions="\n".join(self.functions), body=body, buffers=BUFFERS, cluster=cluster)
         return _TOKEN.sub(fill, whole)
 
     @property
@@ -101,7 +103,7 @@ class Kernel:
         return self.text(ORACLE_WARP)
 
     def without(self, index: int) -> Kernel:
-        return Kernel(self.warps, self.body[:index] + self.body[index + 1 :], self.functions, self.flags)
+        return replace(self, body=self.body[:index] + self.body[index + 1 :])
 
     def with_line(self, index: int, line: str) -> Kernel:
-        return Kernel(self.warps, (*self.body[:index], line, *self.body[index:]), self.functions, self.flags)
+        return replace(self, body=(*self.body[:index], line, *self.body[index:]))

@@ -10,7 +10,7 @@ from tests.oracle.compile import Context, Getter, builds
 from tests.oracle.generic import read_value, record, write_value
 from tests.oracle.machine import Flight, Machine, Place, Step, Thread
 from tests.oracle.shadow import KNOWN, MAP_ACQUIRED, Hazard
-from tests.oracle.sync import CLUSTER, Mbarrier
+from tests.oracle.sync import Mbarrier
 
 
 def start(
@@ -31,10 +31,10 @@ def start(
     return t.m.launch(Flight(bits, read_bits, done))
 
 
-def complete_tx(m: Machine, cta: int, barrier: Mbarrier, size: int, bits: int) -> None:
+def complete_tx(m: Machine, barrier: Mbarrier, size: int, bits: int) -> None:
     known = m.shadow.nothing()
     known[KNOWN] = bits
-    barrier.deposit.put(known, cta, CLUSTER)
+    barrier.completed(known)
     barrier.bytes -= size
     barrier.step()
 
@@ -85,16 +85,16 @@ def _bulk_load(c: Context, source_space: str) -> Step:
         for rank in ranks:
             _copy(m, (rank, place[1]), origin, count)
         start(t, line, [(origin, count)], [((r, place[1]), count) for r in ranks], reduce,
-              lambda bits: _signal(m, t.cta, barriers, count, bits))  # fmt: skip
+              lambda bits: _signal(m, barriers, count, bits))  # fmt: skip
         return None
 
     return step
 
 
-def _signal(m: Machine, cta: int, barriers: list[Mbarrier | None], count: int, bits: int) -> None:
+def _signal(m: Machine, barriers: list[Mbarrier | None], count: int, bits: int) -> None:
     for barrier in barriers:
         if barrier is not None:
-            complete_tx(m, cta, barrier, count, bits)
+            complete_tx(m, barrier, count, bits)
 
 
 @builds("cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor")
@@ -120,7 +120,7 @@ def tensor(c: Context) -> Step:
             return True
         use_map(t, map_address(t), line)
         size = m.box or max(16, barrier.bytes)
-        start(t, line, [], [(place, size)], False, lambda bits: complete_tx(m, t.cta, barrier, size, bits))
+        start(t, line, [], [(place, size)], False, lambda bits: complete_tx(m, barrier, size, bits))
         return None
 
     return step
@@ -184,7 +184,7 @@ def try_cancel(c: Context) -> Step:
         if not all(barriers):
             return True
         start(t, line, [], [((r, place[1]), 16) for r in ranks], False,
-              lambda bits: _signal(m, t.cta, barriers, 16, bits))  # fmt: skip
+              lambda bits: _signal(m, barriers, 16, bits))  # fmt: skip
         return None
 
     return step
@@ -287,7 +287,7 @@ def tcgen05_commit(c: Context) -> Step:
             known[KNOWN] |= flight.bits
 
         def land() -> None:
-            barrier.deposit.put(known, t.cta, CLUSTER)
+            barrier.completed(known)
             barrier.pending -= 1
             barrier.step()
 

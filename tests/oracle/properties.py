@@ -104,6 +104,8 @@ def _unexhibited(seen: Observations, report: Report, confidence: Confidence) -> 
         second = finding.second
         if not finding.rule.startswith("PF1") or second is None or finding.confidence is not confidence:
             continue
+        if second.line not in seen.executed:
+            continue
         kind = family(finding.rule)
         if any((first, second.line, kind) in pairs for first in _lines(finding)):
             continue

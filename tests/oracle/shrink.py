@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from ptxfence.errors import PtxFenceError
 from tests.oracle.kernels import Kernel
@@ -20,10 +21,18 @@ def shrink(kernel: Kernel, disagrees: Callable[[Kernel], bool], rounds: int = 4)
             break
     used = "\n".join(kernel.body)
     functions = tuple(f for f in kernel.functions if f"call {f.split()[1].split('(')[0]}" in used)
-    return Kernel(kernel.warps, kernel.body, functions, kernel.flags)
+    return replace(kernel, functions=functions)
 
 
-_SCRATCH = re.compile(r"(?<![.\w])(?:v|ph|i|s|x|p)\d+\b")
+_SCRATCH = re.compile(r"(?<![.\w])(?:(?:v|ph|i|s|x|p)\d+|first|both|rank|other|peer|there|signal)\b")
+_NUMBERS = re.compile(r"(?<!PF)\b\d+\b")
+
+
+def signature(kernel: Kernel, what: str, text: str) -> tuple[str, ...]:
+    """A disagreement without its line numbers: its kind, its words, the instructions that it names."""
+    lines = kernel.text(32).splitlines()
+    named = {lines[int(n) - 1].strip() for n in _NUMBERS.findall(text) if 0 < int(n) <= len(lines)}
+    return what, _NUMBERS.sub("", text), *sorted(named)
 
 
 def defined(kernel: Kernel) -> bool:
@@ -35,6 +44,8 @@ def defined(kernel: Kernel) -> bool:
         stores = opcode.startswith(("st.", "red.", "cp.", "mbarrier.arrive", "bra", "call"))
         guard = names[:1] if line.startswith("@") and names and f"{names[0]} " in line[:5] else []
         reads = names if stores else [*guard, *names[len(guard) + 1 :]]
+        if line.startswith(".reg"):
+            continue
         if any(name not in known for name in reads):
             return False
         known.update(names)
@@ -45,7 +56,7 @@ def _pass(kernel: Kernel, disagrees: Callable[[Kernel], bool], length: int) -> K
     index = len(kernel.body) - length
     while index >= 0:
         body = kernel.body[:index] + kernel.body[index + length :]
-        smaller = Kernel(kernel.warps, body, kernel.functions, kernel.flags)
+        smaller = replace(kernel, body=body)
         try:
             if defined(smaller) and disagrees(smaller):
                 kernel = smaller

@@ -66,9 +66,10 @@ class Barrier:
 class Mbarrier:
     """An mbarrier object (PTX ISA 9.7.13.15): expected arrivals, pending ones, pending bytes, phase."""
 
-    __slots__ = ("bit", "bytes", "count", "ctas", "deposit", "done", "line", "pending", "phase")
+    __slots__ = ("bit", "bytes", "count", "cta", "ctas", "deposit", "done", "line", "pending", "phase")
 
-    def __init__(self, count: int, ctas: int, bit: int, line: int) -> None:
+    def __init__(self, count: int, ctas: int, bit: int, line: int, cta: int = 0) -> None:
+        self.cta = cta  # whose shared memory it lies in
         self.count = self.pending = count
         self.bytes = 0
         self.phase = 0
@@ -77,6 +78,10 @@ class Mbarrier:
         self.done = Deposit(ctas)
         self.bit = bit
         self.line = line
+
+    def completed(self, known: Knowledge) -> None:
+        """An asynchronous completion: whoever waits here, at whatever scope, sees the operation's own accesses."""
+        self.deposit.put(known, self.cta, CLUSTER)
 
     def step(self) -> bool:
         """Completes the phase if nothing is pending."""
