@@ -22,6 +22,7 @@ from tests.oracle.properties import (
 
 SEEDS = range(8)
 
+
 def test_generation_repeats() -> None:
     assert generate(3) == generate(3)
     assert generate(3) != generate(4)
