@@ -10,7 +10,7 @@ from functools import cached_property
 
 from ptxfence.errors import PtxSyntaxError
 from ptxfence.grammar import statements as kinds
-from ptxfence.grammar.declarations import declared, variable
+from ptxfence.grammar.declarations import Declared, declared, variable
 from ptxfence.grammar.instruction import Instruction
 from ptxfence.grammar.lexical import NAME, blank_comments
 from ptxfence.grammar.lines import Lines
@@ -41,7 +41,7 @@ class Body:
         lines: Lines,
         span: tuple[int, int],
         function: str,
-        params: tuple[Variable, ...],
+        params: tuple[Declared, ...],
         repeated: Callable[[], frozenset[str]],
     ) -> None:
         self.lines = lines
@@ -59,8 +59,11 @@ class Body:
         self._lists: dict[str, tuple[str, int, int]] = {}
         self._last_label = ""
         for param in params:
+            if param.space == "reg":
+                self.scopes[0].add_register(param.name, param.type)
+                continue
             self.scopes[0].add_variable(param.name, param.name)
-            self.declared[param.name] = param
+            self.declared[param.name] = variable(param, function)
         collecting = gc.isenabled()
         gc.disable()  # a million small live objects: collections in between find nothing and cost a third of the time
         try:

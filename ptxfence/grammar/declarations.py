@@ -72,15 +72,15 @@ def declared(text: str, start: int, end: int) -> tuple[Declared, ...]:
     return (Declared(name, space, kind, int(align or width), size, spread, at, at + len(name)),)
 
 
-def parameters(text: str, start: int, end: int, function: str) -> tuple[Variable, ...]:
-    """The variables of a parameter list, `text[start:end]` with its parentheses; empty if it is malformed."""
+def parameters(text: str, start: int, end: int) -> tuple[Declared, ...]:
+    """The names of a parameter list, `text[start:end]` with its parentheses; empty if it is malformed."""
     if end <= start + 1:
         return ()
-    found: list[Variable] = []
+    found: list[Declared] = []
     at = start + 1
     for part in _parts(text[at : end - 1]):
         try:
-            found.extend(variable(item, function) for item in _fill(part, at, "parameter"))
+            found.extend(_fill(part, at, "parameter"))
         except ShapeError:
             return ()
         at += len(part) + 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ptxfence.errors import PtxSyntaxError
 from ptxfence.grammar.body import Body
-from ptxfence.grammar.declarations import parameters
+from ptxfence.grammar.declarations import parameters, variable
 from ptxfence.grammar.instruction import Instruction
 from ptxfence.grammar.lexical import GAP, INTEGER, NAME, blank_comments, integer
 from ptxfence.grammar.lines import Lines
@@ -54,11 +54,11 @@ class Function:
 
     @cached_property
     def returns(self) -> tuple[Variable, ...]:
-        return parameters(self._lines.text, *self._parts[0], self.name)
+        return tuple(variable(item, self.name) for item in parameters(self._lines.text, *self._parts[0]))
 
     @cached_property
     def params(self) -> tuple[Variable, ...]:
-        return parameters(self._lines.text, *self._parts[1], self.name)
+        return tuple(variable(item, self.name) for item in parameters(self._lines.text, *self._parts[1]))
 
     @cached_property
     def directives(self) -> Mapping[str, tuple[int, ...]]:
@@ -75,7 +75,8 @@ class Function:
         start, end = self.end, self.end
         if self.body_start is not None and self.body_end is not None:
             start, end = self.body_start + 1, self.body_end
-        return Body(self._lines, (start, end), self.name, self.returns + self.params, lambda: self._module.repeated)
+        outer = tuple(item for part in self._parts for item in parameters(self._lines.text, *part))
+        return Body(self._lines, (start, end), self.name, outer, lambda: self._module.repeated)
 
     @cached_property
     def instructions(self) -> tuple[Instruction, ...]:

@@ -8,7 +8,7 @@ import pytest
 
 from ptxfence.grammar import PtxFile, parse, validate
 from ptxfence.grammar.function import Function
-from ptxfence.grammar.model import FunctionKind, SourceLocation, Symbol
+from ptxfence.grammar.model import FunctionKind, Register, SourceLocation, Symbol
 from tests.grammar.assembler import Verdict, assemble, ptxas
 
 FEATURES = Path(__file__).with_name("data") / "features.ptx"
@@ -193,3 +193,11 @@ def test_byte_order_mark_is_kept():
     file = parse("\ufeff" + HEADER)
     assert file.errors == ()
     assert file.text[0] == "\ufeff"
+
+
+def test_register_parameters_are_registers():
+    file = parse(HEADER + ".func (.reg .f32 o) f (.reg .b32 i) { cvt.rn.f32.s32 o, i; ret; }\n")
+    callee = file.modules[0].functions[0]
+    assert callee.instructions[0].operands == (Register("o"), Register("i"))
+    assert dict(callee.registers) == {"o": "f32", "i": "b32"}
+    assert [item.space for item in callee.returns + callee.params] == ["reg", "reg"]
