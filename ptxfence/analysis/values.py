@@ -78,24 +78,19 @@ class Values:
     def edge_predicate(self, source: int, target: int) -> tuple[Node, bool] | None:
         """The predicate, and its value, with which a block's last branch goes to `target`; None without one."""
         last = self.cfg.instructions[self.cfg.blocks[source].end - 1]
-        if last.guard is None or len(self.cfg.succs[source]) != 2:
+        if last.guard is None:
             return None
         flow = lookup(last.opcode).flow
-        if flow not in (Flow.BRANCH, Flow.EXIT):
+        if flow is Flow.EXIT:
+            return self.builder.register(last.guard, last.index), last.guard_negated
+        if flow is not Flow.BRANCH or len(self.cfg.succs[source]) != 2:
             return None
-        follows = target == source + 1
-        taken = not follows
+        taken = target != source + 1
         return self.builder.register(last.guard, last.index), taken != last.guard_negated
 
     def _taken(self, env: Env, source: int, target: int) -> Env:
-        last = self.cfg.instructions[self.cfg.blocks[source].end - 1]
-        if lookup(last.opcode).flow is Flow.EXIT and last.guard is not None:
-            predicate = self.builder.register(last.guard, last.index)
-            return self.solver.assume(env, predicate, last.guard_negated)
         found = self.edge_predicate(source, target)
-        if found is None:
-            return env
-        return self.solver.assume(env, found[0], found[1])
+        return env if found is None else self.solver.assume(env, found[0], found[1])
 
     def env_at(self, index: int) -> Env:
         """What holds where instruction `index` takes effect, its own guard included."""

@@ -27,11 +27,12 @@ class Env:
     what they say of the atom depends on what the other terms can be at the time.
     """
 
-    __slots__ = ("_relaxed", "bloom", "depth", "empty", "forms", "least", "table")
+    __slots__ = ("_relaxed", "bloom", "depth", "empty", "forms", "least", "outer", "table")
 
-    def __init__(self, table: dict[Node, list[tuple[int, int, int]]], depth: int = 0) -> None:
+    def __init__(self, table: dict[Node, list[tuple[int, int, int]]], depth: int = 0, outer: Env | None = None) -> None:
         self.table = table
         self.depth = depth  # selections that it was refined by
+        self.outer: Env = outer or self  # without those
         self.least = 0  # no node with a smaller number holds a constrained one
         self.forms: dict[Node, list[Constraint]] = {}
         bloom = 0
@@ -76,7 +77,7 @@ class Env:
         table = dict(self.table)
         for node, lo, hi, width in found:
             table[node] = [*table.get(node, ()), (lo, hi, width)]
-        return Env(table, self.depth + deeper)
+        return Env(table, self.depth + deeper, self.outer if deeper else None)
 
 
 def share(total: tuple[int, int], rest: tuple[int, int], k: int, row: tuple[int, int, int]) -> tuple[int, int] | None:
@@ -166,6 +167,9 @@ def _push(graph: Graph, node: Node, lo: int, hi: int, width: int, depth: int) ->
     yield node, lo, hi, width
     if node.op in ("shr", "shrs"):
         k = int(node.data[0])
+        if hi < 1 << width:
+            most = (1 << node.width - k - (node.op == "shrs")) - 1
+            lo, hi = max(lo, -most - 1 if node.op == "shrs" else 0), min(hi, most)
         new = _stretched(lo, hi, width, k, (1 << k) - 1)
         yield from _push(graph, node.args[0], *new, node.width, depth - 1)
     elif node.op == "and" and lo >= 0:

@@ -132,7 +132,7 @@ class Solver:
         elif op == "sym":
             value = transfer.shift_right(base_value(str(node.data[0])), int(node.data[1]), 64)
         elif op == "selp":
-            value = self._select(node, env)
+            value = self._select(node, env) if env.depth < NESTED else self._value(node, env.outer)
         elif op == "shfl":  # another lane's value: what holds here need not hold there
             value = self._value(node.args[0], env.of_warp())
         else:
@@ -218,13 +218,12 @@ class Solver:
 
     def _select(self, node: Node, env: Env) -> Value:
         predicate, a, b = node.args
-        refine = env.depth < NESTED
-        truth = self._value(predicate, env if refine else EMPTY)
+        truth = self._value(predicate, env)
         result: Value = ()
         for branch, taken in ((a, True), (b, False)):
             if len(truth) == 1 and truth[0].lo == truth[0].hi == int(not taken):
                 continue
-            value = self._value(branch, self.assume(env, predicate, taken, 1) if refine else env)
+            value = self._value(branch, self.assume(env, predicate, taken, 1))
             if value:
                 result = join(result, value) if result else value
         return result

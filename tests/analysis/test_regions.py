@@ -1,0 +1,94 @@
+"""Comparing regions: numeric ranges, ring slots, linear forms, alias classes, tensor boxes."""
+
+from __future__ import annotations
+
+from values_text import analysed
+
+from ptxfence.analysis.effects import Box, Space
+from ptxfence.analysis.isa import effect, lookup
+from ptxfence.analysis.region import Base, BaseKind, Region, Term
+from ptxfence.analysis.regions import Overlap, classes, covers, overlap, same_thread_overlap
+from ptxfence.analysis.values import Values
+
+SMEM = Base(BaseKind.SYMBOL, "smem")
+
+
+def place(lo: int, width: int, terms: tuple[Term, ...] = (), base: Base = SMEM) -> Region:
+    reach = sum(t.scale * t.hi for t in terms)
+    return Region(Space.CTA, base, lo, lo + reach + width, width=width, exact=True, origin=lo, terms=terms)
+
+
+def term(name: str, scale: int, count: int, varies: bool = True) -> Term:
+    return Term(name, scale, 0, count - 1, varies)
+
+
+def test_apart_touching_and_equal() -> None:
+    assert overlap(place(0, 16), place(16, 16)) is Overlap.NO
+    assert overlap(place(0, 17), place(16, 16)) is Overlap.MAYBE
+    assert overlap(place(0, 16), place(0, 16)) is Overlap.CERTAIN
+
+
+def test_different_symbols_never_meet_but_unknown_bases_may() -> None:
+    assert overlap(place(0, 16), place(0, 16, base=Base(BaseKind.SYMBOL, "other"))) is Overlap.NO
+    assert overlap(place(0, 16), place(0, 16, base=Base(BaseKind.OPAQUE, "param p"))) is Overlap.MAYBE
+    assert overlap(place(0, 16), Region(Space.CTA, None)) is Overlap.MAYBE
+
+
+def test_ring_slots_stay_apart() -> None:
+    first = place(0, 16, (term("tid.x", 16, 128), term("stage", 8192, 4, False)))
+    second = place(4096, 16, (term("tid.x", 16, 128), term("other", 8192, 4, False)))
+    assert first.lo is not None
+    assert first.hi is not None
+    assert first.hi > 4096  # the hulls overlap
+    assert overlap(first, second) is Overlap.NO
+    assert overlap(first, place(2032, 64)) is Overlap.MAYBE
+
+
+def test_equal_terms_cancel_for_one_thread() -> None:
+    one = place(0, 4, (term("tid.x", 8, 128),))
+    two = place(8, 4, (term("tid.x", 8, 128),))
+    assert overlap(one, two) is Overlap.MAYBE
+    assert same_thread_overlap(one, two) is Overlap.NO
+    assert same_thread_overlap(one, one) is not Overlap.NO
+
+
+def test_covers_needs_one_exact_place() -> None:
+    assert covers(place(0, 64), place(16, 16))
+    assert not covers(place(0, 64, (term("stage", 64, 2, False),)), place(16, 16))
+    assert not covers(place(16, 16), place(0, 64))
+
+
+def test_classes_group_what_shares_bytes() -> None:
+    regions = [place(0, 16), place(1024, 16), place(8, 16), place(1032, 4), Region(Space.CTA, None)]
+    assert sorted(sorted(group) for group in classes(regions)) == [[0, 2], [1, 3], [4]]
+
+
+def boxes(values: Values) -> list[Region]:
+    found: list[Region] = []
+    for instruction in values.function.instructions:
+        if not lookup(instruction.opcode).relevant:
+            continue
+        for access in effect(instruction.opcode, instruction.operands).accesses:
+            if isinstance(access.footprint, Box) and access.space in (Space.CTA, Space.CLUSTER):
+                found.append(values.region(instruction.index, access))
+    return found
+
+
+LOAD = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [{0}], [%rd1, {{%r20, %r20}}], [{1}];\n"
+
+
+def test_boxes_that_sum_up_to_the_expected_bytes_are_exact() -> None:
+    values = analysed(
+        "ld.param.u64 %rd1, [g];\nmov.u32 %r1, smem;\nadd.u32 %r2, %r1, 8192;\nadd.u32 %r3, %r1, 12288;\n"
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 12288;\n" + LOAD.format("%r1", "%r3") + LOAD.format("%r2", "%r3")
+    )
+    assert [(r.lo, r.hi, r.exact) for r in boxes(values)] == [(0, 8192, True), (8192, 12288, True)]
+
+
+def test_a_box_is_bounded_by_what_its_mbarrier_expects() -> None:
+    values = analysed(
+        "ld.param.u64 %rd1, [g];\nmov.u32 %r1, smem;\nadd.u32 %r3, %r1, 65536;\n"
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 4096;\n" + LOAD.format("%r1", "%r3")
+    )
+    (found,) = boxes(values)
+    assert (found.lo, found.hi, found.bounded_by) == (0, 4096, "expect_tx")
