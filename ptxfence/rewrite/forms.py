@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxfence.analysis.effects import FenceKind, Space
+from ptxfence.analysis.effects import Direction, FenceKind, Space
 from ptxfence.analysis.isa import lookup
 
 
@@ -39,9 +39,15 @@ FORMS = (OWN, GLOBAL, CLUSTER, EVERYTHING)
 
 
 def cycles_of(opcode: str) -> int:
-    """The cost of a fence found in a text; a release half costs what the two-way form of its space does."""
-    covers = next((f.covers for f in lookup(opcode).fences if f.kind is FenceKind.ASYNC), frozenset[Space]())
+    """The cost of a fence found in a text.
+
+    A release half costs what the two-way form of its space does; the acquire and `::read` halves emit an empty
+    instruction that waits for loads.
+    """
+    fence = next((f for f in lookup(opcode).fences if f.kind is FenceKind.ASYNC), None)
+    if fence is None or fence.direction in (Direction.ACQUIRE, Direction.RELEASE_READS):
+        return 0
     exact = next((form for form in FORMS if form.opcode == opcode), None)
     if exact is not None:
         return exact.cycles
-    return min((form.cycles for form in FORMS if form.covers >= covers), default=EVERYTHING.cycles)
+    return min((form.cycles for form in FORMS if form.covers >= fence.covers), default=EVERYTHING.cycles)

@@ -1,7 +1,8 @@
 """Fences that a proven kernel can do without, or with less: removed, narrowed, moved out of loops.
 
 The notes PF201 to PF203 say where. Each step is made on the text and kept only if the analysis still proves the
-kernel and the recheck finds nothing; kernels that are not proven are left alone.
+kernel and the recheck finds nothing that it did not find before (a note may stand); kernels that are not proven are
+left alone.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from dataclasses import replace
 
 from ptxfence.analysis.check import analyse
 from ptxfence.analysis.report import Edit, Finding, Report, Severity, Verdict
-from ptxfence.grammar import Function, Module, PtxFile, parse
+from ptxfence.grammar import PtxFile, parse
 from ptxfence.rewrite.draft import Draft
 from ptxfence.rewrite.edits import remove_statement, replace_opcode
 from ptxfence.rewrite.forms import OWN, cycles_of
@@ -128,7 +129,9 @@ def _keep_if_good(work: _Work, kernel: str, draft: Draft | None, saving: Saving)
     report = analyse(file)
     if any(k.name == kernel and k.verdict is not Verdict.PROVEN for k in report.kernels):
         return
-    if _grave(report) > _grave(work.report) or not _agreed(file, kernel):
+    if _grave(report) > _grave(work.report):
+        return
+    if not _uncovered(file, draft, kernel) <= _uncovered(work.file, work.draft, kernel):
         return
     work.draft, work.file, work.report = draft, file, report
     work.savings.append(saving)
@@ -138,6 +141,12 @@ def _grave(report: Report) -> int:
     return sum(1 for finding in report.findings if repairable(finding))
 
 
-def _agreed(file: PtxFile, kernel: str) -> bool:
-    bodies: list[tuple[Module, Function]] = [(m, f) for m, f in roots(file) if f.name == kernel]
-    return not any(recheck(module, routine(module, function)) for module, function in bodies)
+def _uncovered(file: PtxFile, draft: Draft, kernel: str) -> set[tuple[int | None, int | None]]:
+    """What the recheck finds in a kernel, as places of the original."""
+    found: set[tuple[int | None, int | None]] = set()
+    for module, function in roots(file):
+        if function.name == kernel:
+            body = routine(module, function)
+            at = [draft.origin(instruction.start) for instruction in body.instructions]
+            found.update((at[pair.access], at[pair.operation]) for pair in recheck(module, body))
+    return found

@@ -133,7 +133,8 @@ class Trails:
         event = events[stand.position]
         there = self.events.values.threads(event.index)
         guarded = self.cfg.instructions[event.index].guard is not None
-        if guarded or disjoint(stand.who, there):
+        all_run_it = bool(event.guard) and subset(stand.who, event.guard)
+        if (guarded and not all_run_it) or disjoint(stand.who, there):
             yield replace(stand, position=stand.position + 1, who=_outside(stand.who, event, guarded))
         if disjoint(stand.who, there):
             return
@@ -237,8 +238,9 @@ class Trails:
         for event in self.partners.fences:
             if not any(self.covers(fence, stand.phase) for fence in event.effect.fences):
                 continue
-            helpers = self.events.values.threads(event.index)
-            if not subset(helpers, self.events.values.threads(stand.since)):
+            # Conditions that the whole CTA shares do not say who helps; the paths below tell whether anyone does.
+            helpers = frozenset(_varying(self.events.values.threads(event.index)))
+            if not subset(helpers, frozenset(_varying(self.events.values.threads(stand.since)))):
                 continue
             nobody_missing = _in_each_warp(helpers) if stand.phase is Phase.WARP else _in_each_cta(helpers)
             if nobody_missing and self.partners.always_between(stand.since, event.index, barrier.index, helpers):
