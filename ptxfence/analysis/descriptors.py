@@ -55,10 +55,8 @@ def _layout(value: Value, footprint: object) -> Layout | None:
     if bits is None:
         return None
     family = footprint.family if isinstance(footprint, Matrix) else "tcgen05"
-    if family == "wgmma":
-        swizzle = WGMMA_SWIZZLE[bits >> 62 & 3]
-    else:
-        swizzle = TCGEN05_SWIZZLE.get(bits >> 61 & 7, -1)
+    wgmma = family == "wgmma"
+    swizzle = WGMMA_SWIZZLE[bits >> 62 & 3] if wgmma else TCGEN05_SWIZZLE.get(bits >> 61 & 7, -1)
     if swizzle < 0 or bits >> 52 & 1:
         return None
     return Layout((bits >> 16 & FIELD) * 16, (bits >> 32 & FIELD) * 16, swizzle)

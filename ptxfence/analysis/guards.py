@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ptxfence.analysis.conditions import ALL, Atom, ThreadSet
 from ptxfence.analysis.values_env import facts
-from ptxfence.analysis.values_graph import Node, describe, unvisited
+from ptxfence.analysis.values_nodes import Node, describe, unvisited
 from ptxfence.analysis.values_special import is_uniform_name
 
 if TYPE_CHECKING:
@@ -245,6 +245,6 @@ def unmasked(atoms: ThreadSet) -> ThreadSet:
         if not mask or whole.hi - 1 > block | mask:
             result.add(atom)
             continue
-        occupied = atom.occupied or whole.occupied and not atom.negated and whole.lo == block and atom.lo == 0
+        occupied = atom.occupied or (whole.occupied and not atom.negated and whole.lo == block and atom.lo == 0)
         result.add(Atom("tid.x", block + atom.lo, block + atom.hi, atom.negated, True, atom.defs, occupied))
     return simplified(frozenset(result))

@@ -16,7 +16,7 @@ from ptxfence.analysis.effects import Space
 from ptxfence.analysis.region import Base, BaseKind, Region, Term
 from ptxfence.analysis.values_domain import Span, Value, bounds, plain
 from ptxfence.analysis.values_env import Env
-from ptxfence.analysis.values_graph import Node, describe
+from ptxfence.analysis.values_nodes import Node, describe
 from ptxfence.analysis.values_ops import PEER, WINDOW
 from ptxfence.grammar.model import FunctionKind
 

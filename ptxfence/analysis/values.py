@@ -7,10 +7,10 @@ conditions), `regions` and `descriptors` (from values to bytes), `guards` (threa
 
 from __future__ import annotations
 
+from ptxfence.analysis.boxes import Boxes
 from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.conditions import ThreadSet
 from ptxfence.analysis.descriptors import matrix_region
-from ptxfence.analysis.boxes import Boxes
 from ptxfence.analysis.effects import Access, Box, Bytes, BytesOf, Copy, Flow, Matrix, Space
 from ptxfence.analysis.guards import Guards
 from ptxfence.analysis.inline import Routine
@@ -20,7 +20,7 @@ from ptxfence.analysis.regions import Shape, region_of
 from ptxfence.analysis.values_build import Builder
 from ptxfence.analysis.values_domain import Value, bounds, plain, single
 from ptxfence.analysis.values_env import EMPTY, Env
-from ptxfence.analysis.values_graph import Node
+from ptxfence.analysis.values_nodes import Node
 from ptxfence.analysis.values_solve import Solver
 from ptxfence.grammar.parse import Module
 

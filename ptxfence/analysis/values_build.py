@@ -9,11 +9,13 @@ from __future__ import annotations
 from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.inline import Copy, Routine
 from ptxfence.analysis.isa_operations import Op, operation
+from ptxfence.analysis.values_cycles import COUNTER
 from ptxfence.analysis.values_domain import interval
 from ptxfence.analysis.values_enumerate import thread_only, uniform_in_warps
-from ptxfence.analysis.values_graph import Node
-from ptxfence.analysis.values_ops import HANDLERS, Sources
-from ptxfence.analysis.values_solve import COUNTER, PhiArgs, Solver
+from ptxfence.analysis.values_nodes import Node
+from ptxfence.analysis.values_ops import HANDLERS
+from ptxfence.analysis.values_solve import PhiArgs, Solver
+from ptxfence.analysis.values_sources import Sources
 from ptxfence.analysis.values_special import Launch, is_uniform_name, special_register
 from ptxfence.analysis.values_ssa import Definition, Definitions
 from ptxfence.grammar.instruction import Instruction

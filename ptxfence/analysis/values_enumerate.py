@@ -10,7 +10,7 @@ from collections.abc import Callable
 from math import gcd
 
 from ptxfence.analysis.values_domain import NO_BASE, Span, Value
-from ptxfence.analysis.values_graph import Node
+from ptxfence.analysis.values_nodes import Node
 
 _SIMPLE = {
     "shr": "(({0} & {m}) >> {d})",
@@ -53,7 +53,7 @@ def thread_only(node: Node) -> bool:
             if part.data[0] != "tid.x":
                 return False
             reads = True
-        elif part.op not in _SIMPLE and part.op not in ("lin", "cmp") or len(seen) > _LIMIT:
+        elif (part.op not in _SIMPLE and part.op not in ("lin", "cmp")) or len(seen) > _LIMIT:
             return False
         work.extend(part.args)
     return reads

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxfence.analysis.values_domain import Value, bounds, clip, interval, plain, single
-from ptxfence.analysis.values_graph import Graph, Node
+from ptxfence.analysis.values_graph import Graph
+from ptxfence.analysis.values_nodes import Node
 
 # An expression lies in the circular interval [lo, hi] modulo 2**width.
 Constraint = tuple[Node, int, int, int]

@@ -9,90 +9,25 @@ bits is an addition, aligned parts move out of masks and shifts, `x - (x & m)` i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container
+from collections.abc import Callable
 
-from ptxfence.analysis.values_domain import SPACE_BITS, Value, plain, value_bits
+from ptxfence.analysis import values_fold
+from ptxfence.analysis.values_domain import Value, value_bits
+from ptxfence.analysis.values_nodes import Node, Terms, to_signed
+from ptxfence.analysis.values_ranges import Ranges
 
-Terms = tuple[tuple["Node", int], ...]
-_BLOOM = 255
 _FOLDED = frozenset(("div", "and", "shr", "shrs", "mulhis"))
-
-
-class Node:
-    """One expression. `args` are nodes, `data` integers or names; `lin` nodes use `const` and `terms` instead."""
-
-    __slots__ = ("alias", "args", "av", "bloom", "const", "data", "id", "op", "phis", "terms", "width")
-
-    def __init__(self, number: int, op: str, args: tuple[Node, ...], data: tuple[int | str, ...], width: int) -> None:
-        self.id = number
-        self.op = op
-        self.args = args
-        self.data = data
-        self.width = width
-        self.const = 0
-        self.terms: Terms = ()
-        self.av: Value | None = None
-        self.alias: Node | None = None
-        bloom = 1 << (number & _BLOOM)
-        phis: frozenset[Node] = frozenset()
-        for arg in args:
-            bloom |= arg.bloom
-            phis = phis | arg.phis if phis else arg.phis
-        self.bloom = bloom
-        self.phis = phis
-
-    def __repr__(self) -> str:
-        return describe(self, 4)
-
-
-def describe(node: Node, depth: int = 6) -> str:
-    """The expression as text, cut at `depth` levels."""
-    if node.op == "lin":
-        parts = [describe(a, depth - 1) if k == 1 else f"{k}*{describe(a, depth - 1)}" for a, k in node.terms]
-        return " + ".join([*parts, str(node.const)] if node.const or not parts else parts)
-    if node.op in ("var", "sym"):
-        return str(node.data[0])
-    if node.op == "phi":
-        return f"phi@{node.data[1]}({node.data[0]})"
-    if depth <= 0:
-        return f"#{node.id}"
-    inner = ", ".join([describe(a, depth - 1) for a in node.args] + [str(d) for d in node.data])
-    return f"{node.op}({inner})"
-
-
-def unvisited(node: Node, done: Container[Node]) -> list[Node]:
-    """The parts of an expression that are not in `done`, arguments before what uses them. Iterative."""
-    if node in done:
-        return []
-    order: list[Node] = []
-    seen: set[Node] = set()
-    work: list[tuple[Node, bool]] = [(node, False)]
-    while work:
-        part, ready = work.pop()
-        if ready:
-            order.append(part)
-        elif part not in seen and part not in done:
-            seen.add(part)
-            work.append((part, True))
-            work.extend((arg, False) for arg in part.args)
-    return order
-
-
-def to_signed(value: int, width: int) -> int:
-    value &= (1 << width) - 1
-    return value - (1 << width) if value >> (width - 1) else value
 
 
 def _id(term: tuple[Node, int]) -> int:
     return term[0].id
 
 
-class Graph:
+class Graph(Ranges):
     """Node factory. `evaluate` gives the context-free value of a node; `alignment` the alignment of base symbols."""
 
     def __init__(self, evaluate: Callable[[Node], Value]) -> None:
-        self.evaluate = evaluate
-        self.alignment: dict[str, int] = {}
+        super().__init__(evaluate)
         self.count = 0
         self._nodes: dict[object, Node] = {}
         self._lins: dict[tuple[int, Terms], Node] = {}
@@ -106,6 +41,10 @@ class Graph:
             self.count += 1
             node = self._nodes[key] = Node(self.count, op, args, data, width)
         return node
+
+    def known(self, key: tuple[str, tuple[Node, ...], tuple[int | str, ...], int]) -> Node | None:
+        """The atom with these parts if there is one already."""
+        return self._nodes.get(key)
 
     def var(self, name: str, width: int = 32) -> Node:
         return self.atom("var", (), (name,), width)
@@ -123,9 +62,10 @@ class Graph:
     # --- linear forms ----------------------------------------------------------------------------
 
     def const(self, value: int) -> Node:
-        return self._lin(value, ())
+        return self.form(value, ())
 
-    def _lin(self, const: int, terms: Terms) -> Node:
+    def form(self, const: int, terms: Terms) -> Node:
+        """The node of a linear form whose terms are in order."""
         if const == 0 and len(terms) == 1 and terms[0][1] == 1:
             return terms[0][0]
         key = (const, terms)
@@ -151,116 +91,16 @@ class Graph:
         if len(kept) > 1:
             ops = {atom.op for atom, _ in kept}
             if "shr" in ops and not ops.isdisjoint(("shrs", "mulhis")):
-                kept = self._signed_divisions(kept)
+                kept = values_fold.signed_divisions(self, kept)
             if not ops.isdisjoint(_FOLDED):
-                const, kept = self._fold(const, kept, width)
+                const, kept = values_fold.fold(self, const, kept, width)
             if "zext" in ops and "shr" in ops:
-                kept = self._rejoined_halves(kept)
+                kept = values_fold.rejoined_halves(self, kept)
             kept.sort(key=_id)
-        return self._lin(const, tuple(kept))
-
-    def _rejoined_halves(self, terms: list[tuple[Node, int]]) -> list[tuple[Node, int]]:
-        """`(x >> 32 << 32) + (x & 0xffffffff)` is x."""
-        table = dict(terms)
-        for atom, k in terms:
-            if atom.op == "zext" and atom.data[0] == 32 and atom in table:
-                whole = atom.args[0]
-                upper = self._nodes.get(("shr", (whole, ), (32,), 64))
-                if upper is not None and table.get(upper) == k << 32:
-                    del table[atom], table[upper]
-                    for part, factor in self.parts(whole)[1]:
-                        table[part] = table.get(part, 0) + k * factor
-        return list(table.items())
-
-    def _signed_divisions(self, terms: list[tuple[Node, int]]) -> list[tuple[Node, int]]:
-        """`(t >> s) + (t >>> 31)` with t the high half of `x * magic` (plus x) is `x div n`.
-
-        A dividend of unknown sign is taken to be >= 0: compilers index rings with it, and a negative index would
-        leave the object.
-        """
-        table = dict(terms)
-        for atom, k in terms:
-            if atom.op != "shr" or atom.data[0] != 31 or atom.width != 32:
-                continue
-            high = atom.args[0]
-            for other in table:
-                shift = int(other.data[0]) if other.op == "shrs" and other.args[0] is high else 0 if other is high else -1
-                if shift < 0 or table[other] != k or (found := self._signed_divisor(high, shift)) is None:
-                    continue
-                del table[atom], table[other]
-                new = self.atom("div", (found[0],), (found[1],), 32)
-                table[new] = table.get(new, 0) + k
-                break
-        return list(table.items())
-
-    def _signed_divisor(self, high: Node, shift: int) -> tuple[Node, int] | None:
-        product = next((a for a in (high, *high.args) if a.op == "mulhis" and self.is_const(a.args[1])), None)
-        if product is None:
-            return None
-        x, magic = product.args[0], product.args[1].const
-        if high is not product:
-            magic += 1 << 32
-            inner = x.args[0] if x.op == "sext" else x
-            if self.add(high, product, 32, -1) not in (inner, x):
-                return None
-        if magic <= 0:
-            return None
-        n = -(-(1 << (32 + shift)) // magic)
-        lowest = min(span.lo for span in self.evaluate(x))
-        if n < 2 or (magic * n - (1 << (32 + shift))) >= 1 << (shift + 1) or -(1 << 20) < lowest < 0:
-            return None
-        return x, n
-
-    def _fold(self, const: int, terms: list[tuple[Node, int]], width: int) -> tuple[int, list[tuple[Node, int]]]:
-        """Rewrite `a*x - a*n*(x div n)` to `a*(x rem n)` and `a*x - a*(x & m)` to `a*(x & ~m)`."""
-        table = dict(terms)
-        for atom, k in terms:
-            if atom.op not in ("div", "and") or table.get(atom) != k:
-                continue
-            amount = int(atom.data[0])
-            have, odd = divmod(-k, amount) if atom.op == "div" else (-k, 0)
-            inner = atom.args[0]
-            if inner.op in ("zext", "sext") and int(inner.data[0]) >= width:
-                inner = inner.args[0]
-            base, parts = self.parts(inner)
-            if atom.op == "and" and len(parts) > 1:
-                parts = self._without_sign_fix(parts)
-            if odd or not parts or any(table.get(part) != have * factor for part, factor in parts):
-                continue
-            del table[atom]
-            for part, _ in parts:
-                del table[part]
-            const -= have * base
-            new = self._complement(atom, self._lin(base, parts), amount, have, width)
-            table[new] = table.get(new, 0) + have
-        return to_signed(const, width), [(a, k) for a, k in table.items() if k]
-
-    def _without_sign_fix(self, parts: Terms) -> Terms:
-        """The terms of x in `x + (sign of x)`, the rounding of a signed `x mod 2**k`; as they are if there is none."""
-        for fix, k in parts:
-            source = fix.args[0] if fix.op == "shr" and k == 1 and int(fix.data[0]) > 16 else None
-            if source is None:
-                continue
-            if source.op == "shrs" and source.data[0] == 31:
-                source = source.args[0]
-            rest = tuple(part for part in parts if part[0] is not fix)
-            lowest = min(span.lo for span in self.evaluate(source))
-            if self.parts(source)[1] == rest and (lowest >= 0 or lowest < -(1 << 20)):
-                return rest
-        return parts
-
-    def _complement(self, atom: Node, inner: Node, amount: int, have: int, width: int) -> Node:
-        if atom.op == "div":
-            return self.remainder(atom.args[0], amount, atom.width)
-        mask = ~amount & ((1 << atom.width) - 1)
-        lost = width - ((have & -have).bit_length() - 1)  # bits that the coefficient shifts out
-        return self.and_const(inner, mask & ((1 << max(0, lost)) - 1), atom.width)
+        return self.form(const, tuple(kept))
 
     def parts(self, node: Node) -> tuple[int, Terms]:
         return (node.const, node.terms) if node.op == "lin" else (0, ((node, 1),))
-
-    def is_const(self, node: Node) -> bool:
-        return node.op == "lin" and not node.terms
 
     def add(self, a: Node, b: Node, width: int, factor: int = 1) -> Node:
         """`a + factor * b`."""
@@ -283,97 +123,6 @@ class Graph:
         if self.is_const(b):
             return self.scale(a, b.const, width)
         return self.atom("mul", (a, b) if a.id <= b.id else (b, a), (), width)
-
-    # --- ranges ----------------------------------------------------------------------------------
-
-    def fits(self, node: Node, bits: int) -> bool:
-        """Whether the node is in `[0, 2**bits)`; addresses of shared memory are taken to fit in 18 bits."""
-        if self.is_const(node):
-            return 0 <= node.const < 1 << bits
-        limit = 1 << bits
-        for span in self.evaluate(node):
-            if not span.base:
-                if span.lo < 0 or span.hi >= limit:
-                    return False
-                continue
-            room = self._room(span.base)  # what is addressed exists, even where the bounds are wider
-            if room == 0 or room > limit or span.hi >= 2 * room or span.lo <= -room:
-                return False
-        return True
-
-    def _room(self, base: tuple[tuple[str, float], ...]) -> int:
-        """Upper bound of an address with these bases; 0 if none is known."""
-        total = 0.0
-        for name, factor in base:
-            if factor < 0:
-                return 0
-            total += factor * (1 << (64 if name.startswith("@") else SPACE_BITS))
-        return int(total)
-
-    def signed_fits(self, node: Node, bits: int) -> bool:
-        half = 1 << (bits - 1)
-        if self.is_const(node):
-            return -half <= node.const < half
-        for span in self.evaluate(node):
-            if span.lo < -half or span.hi >= half:
-                return False
-        return True
-
-    def bits(self, node: Node) -> int:
-        """Bits that can be one, -1 if unknown. An address and a bounded offset stay below 2**18."""
-        if node.op != "lin":
-            return self._atom_bits(node)
-        if node.const < 0:
-            return self._sum_bits(node)
-        total, overlap, most, low = node.const, 0, node.const, node.const
-        room = 0
-        for atom, k in node.terms:
-            part = self._atom_bits(atom)
-            if part < 0 or k < 0:
-                return self._sum_bits(node)
-            if atom.op == "sym" and k == 1:
-                room = ((1 << SPACE_BITS) - 1) >> int(atom.data[1])
-            piece = part * k
-            overlap |= total & piece if k & (k - 1) == 0 else -1
-            total |= piece
-            most += piece
-            low |= piece
-        if not overlap:
-            return total
-        if room and most <= 2 * room + 1:
-            most = min(most, room)
-        return ((1 << most.bit_length()) - 1) & ~((low & -low) - 1)
-
-    def _sum_bits(self, node: Node) -> int:
-        return self._value_bits(self.evaluate(node))
-
-    def _atom_bits(self, atom: Node) -> int:
-        if atom.op == "sym":
-            name, right = str(atom.data[0]), int(atom.data[1])
-            if name.startswith("@"):
-                return -1
-            return (((1 << SPACE_BITS) - 1) & ~(self.alignment[name] - 1)) >> right
-        bits = self._value_bits(self.evaluate(atom))
-        return int(atom.data[0]) if bits < 0 and atom.op == "and" else bits
-
-    def _value_bits(self, value: Value) -> int:
-        """Bits of a value that may be an address; -1 if unknown."""
-        total = 0
-        for span in value:
-            if not span.base:
-                bits = span.bits
-            else:
-                room = self._room(span.base)
-                if room == 0 or span.hi >= 2 * room or span.lo <= -room:
-                    return -1
-                low = span.lo | span.step
-                for name, factor in span.base:
-                    low |= int(self.alignment[name] * factor) or 1
-                bits = ((1 << (room - 1).bit_length()) - 1) & ~((low & -low) - 1)
-            if bits < 0:
-                return -1
-            total |= bits
-        return total
 
     def split(self, node: Node, k: int) -> tuple[dict[Node, int], int, Node]:
         """`node` as (terms and constant that are multiples of `2**k`, remainder)."""
@@ -446,7 +195,7 @@ class Graph:
         return self._rejoin(moved, const >> k, low, width)
 
     def _shr_atom(self, op: str, a: Node, k: int, width: int) -> Node:
-        if a.op == "lin" and not a.const and len(a.terms) == 1 and (found := self._magic(*a.terms[0], k)) is not None:
+        if a.op == "lin" and not a.const and len(a.terms) == 1 and (found := values_fold.magic(self, *a.terms[0], k)) is not None:
             return found
         if a.op == "div":
             return self.atom("div", a.args, (int(a.data[0]) << k,), a.width)
@@ -607,22 +356,12 @@ class Graph:
         moved = self.shr(a, at, width, False) if at else a
         return self.trunc(moved, count) if count in (16, 32) and at == 0 else self.and_const(moved, (1 << count) - 1, width)
 
-    def _magic(self, x: Node, factor: int, k: int) -> Node | None:
-        """`(factor * x) >> k` where that is `x div n` for every value of x (Granlund and Montgomery, 1994)."""
-        if factor < 3 or factor & (factor - 1) == 0:
-            return None
-        n = -(-(1 << k) // factor)
-        most = max(span.hi for span in self.evaluate(x))
-        if n < 2 or (factor * n - (1 << k)) * most >= 1 << k or not self.fits(x, most.bit_length()):
-            return None
-        return self.divide(x, n, 64)
-
     def multiply_high(self, a: Node, b: Node, width: int, signed: bool) -> Node:
         """The upper half of a product."""
         if self.is_const(a):
             a, b = b, a
-        if self.is_const(b) and (not signed or self.fits(a, width - 1) and b.const > 0):
-            found = self._magic(a, b.const & ((1 << width) - 1), width)
+        if self.is_const(b) and (not signed or (self.fits(a, width - 1) and b.const > 0)):
+            found = values_fold.magic(self, a, b.const & ((1 << width) - 1), width)
             if found is not None:
                 return found
             signed = False

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ptxfence.analysis import values_transfer as transfer
+from ptxfence.analysis.values_cycles import components, widened, widest
 from ptxfence.analysis.values_domain import (
-    Span,
     Value,
     add,
     base_value,
@@ -19,28 +19,24 @@ from ptxfence.analysis.values_domain import (
     clip,
     constant,
     hull,
-    interval,
     join,
     plain,
     scale,
     shift,
-    signed,
-    single,
     top,
-    unsigned,
 )
-from ptxfence.analysis.values_env import EMPTY, Constraint, Env, constraints, share
 from ptxfence.analysis.values_enumerate import enumerate_threads, thread_only
-from ptxfence.analysis.values_graph import Graph, Node, unvisited
+from ptxfence.analysis.values_env import EMPTY, Constraint, Env, constraints, share
+from ptxfence.analysis.values_graph import Graph
+from ptxfence.analysis.values_nodes import Node, unvisited
+from ptxfence.analysis.values_operate import operate
 
 ROUNDS = 12
 MAX_ROUNDS = 60
 NESTED = 2  # selections refined inside each other; more would cost a factor 2 each
 COARSE = 1 << 15  # intervals wider than this are worth an exact evaluation over the threads
 MAX_THREADS = 1024
-ITERATIONS = 1 << 24  # one loop entry is taken to run fewer iterations, so that its counters do not wrap
 
-COUNTER = "#iteration"
 PhiArgs = list[tuple[int, Node]]  # (predecessor block, value on that edge)
 
 
@@ -142,7 +138,7 @@ class Solver:
                 if not value:
                     return ()
                 args.append(value)
-            value = self._operate(node, args)
+            value = operate(node, args)
         if node in env.table:
             value = env.apply(node, value)
         return self._by_forms(node, value, env) if node in env.forms else value
@@ -243,70 +239,11 @@ class Solver:
             found = self._constraints[key] = constraints(self.graph, predicate, truth)
         return found
 
-    def _operate(self, node: Node, args: list[Value]) -> Value:
-        width, data = node.width, node.data
-        match node.op:
-            case "shr":
-                return transfer.shift_right(args[0], int(data[0]), width)
-            case "shrs":
-                return transfer.shift_right_signed(args[0], int(data[0]), width)
-            case "and":
-                return transfer.mask_bits(args[0], int(data[0]), width)
-            case "and2":
-                return transfer.both(args[0], args[1], width)
-            case "or":
-                return transfer.either(args[0], args[1], width)
-            case "xor":
-                return transfer.exclusive(args[0], args[1], width)
-            case "orc":
-                return transfer.or_constant(args[0], int(data[0]), width)
-            case "xorc":
-                return transfer.xor_constant(args[0], int(data[0]), width)
-            case "mul":
-                return transfer.multiply(args[0], args[1], width)
-            case "zext":
-                return transfer.zero_extend(args[0], int(data[0]))
-            case "sext":
-                return transfer.sign_extend(args[0], int(data[0]))
-            case "cmp":
-                return _compared(node, args)
-            case "pnot":
-                known = single(args[0])
-                return interval(0, 1) if known is None else constant(1 - (known & 1))
-            case _:
-                return self._rare(node, args)
-
-    def _rare(self, node: Node, args: list[Value]) -> Value:
-        width, data = node.width, node.data
-        match node.op:
-            case "div" | "divs":
-                return transfer.divide(args[0], int(data[0]), width, node.op == "divs")
-            case "rem" | "rems":
-                return transfer.remainder(args[0], int(data[0]), width, node.op == "rems")
-            case "mulhi" | "mulhis":
-                return transfer.multiply_high(args[0], args[1], width, node.op == "mulhis")
-            case "min" | "mins":
-                return transfer.lesser(args[0], args[1], width, node.op == "mins")
-            case "max" | "maxs":
-                return transfer.greater(args[0], args[1], width, node.op == "maxs")
-            case "prmt":
-                return transfer.permute(args[0], args[1], int(data[0]))
-            case "lop3":
-                return transfer.logic3(args[0], args[1], args[2], int(data[0]))
-            case "abs":
-                return transfer.absolute(args[0], width)
-            case "bool":
-                return args[0]
-            case "popc":
-                return interval(0, int(data[0]))
-            case _:
-                return top(width)
-
     # --- fixpoints -------------------------------------------------------------------------------
 
     def _solve(self, phi: Node) -> bool:
         """Solve the component of `phi` and all it needs; False where a phi in work stands in the way."""
-        order = self._components(phi)
+        order = components(phi, self._needs)
         if order is None:
             return False
         for component in order:
@@ -314,53 +251,18 @@ class Solver:
                 self._prepare(component)
         return True
 
-    def _needs(self, phi: Node) -> set[Node]:
-        if phi.alias is not None:
-            return set(phi.alias.phis)
-        found: set[Node] = set()
-        for _, arg in self.phi_args[phi]:
-            found |= arg.phis
-        return found
-
-    def _components(self, root: Node) -> list[list[Node]] | None:
-        """Strongly connected components of unsolved phis, needed ones first (Tarjan, iterative)."""
-        index: dict[Node, int] = {}
-        low: dict[Node, int] = {}
-        stack: list[Node] = []
-        on_stack: set[Node] = set()
-        result: list[list[Node]] = []
-        work: list[tuple[Node, list[Node]]] = []
-
-        def enter(node: Node) -> bool:
-            if node in self._pending or (node not in self.phi_args and node.alias is None):
-                return False
-            index[node] = low[node] = len(index)
-            stack.append(node)
-            on_stack.add(node)
-            work.append((node, sorted((n for n in self._needs(node) if n.av is None), key=lambda n: n.id)))
-            return True
-
-        if not enter(root):
+    def _needs(self, phi: Node) -> list[Node] | None:
+        if phi in self._pending:
             return None
-        while work:
-            node, needs = work[-1]
-            if needs:
-                child = needs.pop()
-                if child not in index:
-                    if not enter(child):
-                        return None
-                elif child in on_stack:
-                    low[node] = min(low[node], index[child])
-                continue
-            work.pop()
-            if work:
-                low[work[-1][0]] = min(low[work[-1][0]], low[node])
-            if low[node] == index[node]:
-                at = stack.index(node)
-                result.append(stack[at:])
-                on_stack.difference_update(stack[at:])
-                del stack[at:]
-        return result
+        found: set[Node] = set()
+        if phi.alias is not None:
+            found.update(phi.alias.phis)
+        elif phi in self.phi_args:
+            for _, arg in self.phi_args[phi]:
+                found |= arg.phis
+        else:
+            return None
+        return sorted((n for n in found if n.av is None), key=lambda n: n.id)
 
     def _prepare(self, component: list[Node]) -> None:
         """Build every edge condition first: that may solve other phis, and needs these marked as in work."""
@@ -402,7 +304,7 @@ class Solver:
                     continue
                 if round_number >= ROUNDS and old:
                     thresholds = thresholds or self._thresholds(edges)
-                    new = _widened(old, new, thresholds if round_number < MAX_ROUNDS - 5 else [], phi)
+                    new = widened(old, new, thresholds if round_number < MAX_ROUNDS - 5 else [], phi)
                 changed = True
                 assigned[phi] = new
                 self._scratch.clear()
@@ -464,49 +366,3 @@ class Solver:
             if atom in members:
                 found.update((edge - rest) // k + i for edge in (lo, hi) for rest in (least, most) for i in (-1, 0, 1, 2))
         return found
-
-
-def widest(phi: Node) -> Value:
-    """What a phi can hold when nothing is known of it."""
-    return interval(0, ITERATIONS) if phi.data[0] == COUNTER else top(phi.width)
-
-
-def _compared(node: Node, args: list[Value]) -> Value:
-    compare, sign, width = str(node.data[0]), bool(node.data[1]), int(node.data[2])
-    fix = signed if sign else unsigned
-    a, b = fix(args[0], width), fix(args[1], width)
-    if not (plain(a) and plain(b)):
-        return interval(0, 1)
-    (al, ah), (bl, bh) = bounds(a), bounds(b)
-    match compare:
-        case "lt":
-            answer = True if ah < bl else False if al >= bh else None
-        case "le":
-            answer = True if ah <= bl else False if al > bh else None
-        case "gt":
-            answer = True if al > bh else False if ah <= bl else None
-        case "ge":
-            answer = True if al >= bh else False if ah < bl else None
-        case _:
-            same = True if al == ah == bl == bh else False if ah < bl or bh < al else None
-            answer = same if compare == "eq" or same is None else not same
-    return interval(0, 1) if answer is None else constant(int(answer))
-
-
-def _widened(old: Value, new: Value, thresholds: list[int], phi: Node) -> Value:
-    """`new` with every bound that moved put to the next threshold."""
-    before = {s.base: s for s in old}
-    spans: list[Span] = []
-    limit = bounds(widest(phi))[1]
-    for span in new:
-        was = before.get(span.base)
-        lo, hi = span.lo, span.hi
-        if was is not None and hi > was.hi:
-            hi = next((t for t in thresholds if t >= hi), limit)
-        if was is not None and lo < was.lo:
-            lo = next((t for t in reversed(thresholds) if t <= lo), -limit - 1)
-        step = span.step or 1
-        hi = span.lo + (hi - span.lo + step - 1) // step * step
-        lo = span.lo - (span.lo - lo + step - 1) // step * step
-        spans.append(Span(span.base, lo, hi, step))
-    return tuple(spans)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ptxfence.analysis.values_domain import interval
-from ptxfence.analysis.values_graph import Node
+from ptxfence.analysis.values_nodes import Node
 
 if TYPE_CHECKING:
     from ptxfence.analysis.values_build import Builder

@@ -80,7 +80,9 @@ LOAD = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::by
 def test_boxes_that_sum_up_to_the_expected_bytes_are_exact() -> None:
     values = analysed(
         "ld.param.u64 %rd1, [g];\nmov.u32 %r1, smem;\nadd.u32 %r2, %r1, 8192;\nadd.u32 %r3, %r1, 12288;\n"
-        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 12288;\n" + LOAD.format("%r1", "%r3") + LOAD.format("%r2", "%r3")
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 12288;\n"
+        + LOAD.format("%r1", "%r3")
+        + LOAD.format("%r2", "%r3")
     )
     assert [(r.lo, r.hi, r.exact) for r in boxes(values)] == [(0, 8192, True), (8192, 12288, True)]
 

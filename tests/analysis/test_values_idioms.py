@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from values_text import access, analysed, region
 
 from ptxfence.analysis.isa import effect
@@ -160,7 +159,7 @@ def test_constants_and_ranges() -> None:
 
 def test_deep_chains_are_no_recursion() -> None:
     steps = "".join(
-        f"add.u32 %r2, %r1, 1;\nsetp.eq.u32 %p1, %r2, 6;\nselp.b32 %r1, 0, %r2, %p1;\nxor.b32 %r5, %r5, %r1;\n" for _ in range(1000)
+        "add.u32 %r2, %r1, 1;\nsetp.eq.u32 %p1, %r2, 6;\nselp.b32 %r1, 0, %r2, %p1;\nxor.b32 %r5, %r5, %r1;\n" for _ in range(1000)
     )
     found = region(
         f"mov.u32 %r1, %tid.x;\nand.b32 %r1, %r1, 3;\nmov.u32 %r5, 0;\n{steps}shl.b32 %r2, %r1, 4;\nmov.u32 %r3, smem;\n"

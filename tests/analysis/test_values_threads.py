@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-
 from values_text import analysed
 
 from ptxfence.analysis.conditions import ThreadSet, disjoint, subset

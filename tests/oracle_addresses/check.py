@@ -61,19 +61,22 @@ def run_kernel(module: Module, function: Function, runs: int, seed: int, steps: 
         def trace(index: int, position: int, address: int, symbols: dict[str, int] = symbols, tid: int = tid) -> None:
             access, region = operands[index, position]
             outcome.samples += 1
-            assert region.base is not None and region.lo is not None
+            assert region.base is not None
+            assert region.lo is not None
             offset = concrete_offset(access, address, symbols[region.base.name])
             seen = touched.setdefault((index, position), [offset, offset])
             seen[0], seen[1] = min(seen[0], offset), max(seen[1], offset)
-            if offset < region.lo and not isinstance(access.footprint, Matrix | Copy) or not inside(offset, region):
+            if (offset < region.lo and not isinstance(access.footprint, Matrix | Copy)) or not inside(offset, region):
                 text = function.instructions[index].text[:80]
-                outcome.misses.append(f"{function.name} {index} tid {tid}: {offset} not in {region.lo}..{region.hi} {text}")
+                outcome.misses.append(
+                    f"{function.name} {index} tid {tid}: {offset} not in {region.lo}..{region.hi} {text}"
+                )
 
         for lane in sorted({tid & ~31, tid & ~31 | 31, tid}):
             launch = Launch(seed * 1000 + number, lane, ctaid, threads, symbols, shuffles)
             Thread(function, launch, trace, watched).run(steps)
     for key, (lo, hi) in touched.items():
-        access, region = operands[key]
+        _, region = operands[key]
         if region.bounded and region.lo is not None and region.hi is not None:
             width = region.width or 1
             outcome.spans[key] = (region.hi - region.lo, hi - lo + width)

@@ -80,7 +80,9 @@ class Thread:
                 return launch.ctaid & 1
             case "%dynamic_smem_size":
                 return 200_000
-            case _ if name.startswith(("%cluster", "%nclusterid", "%smid", "%warpid", "%clock", "%globaltimer", "%lanemask")):
+            case _ if name.startswith(
+                ("%cluster", "%nclusterid", "%smid", "%warpid", "%clock", "%globaltimer", "%lanemask")
+            ):
                 return 1
             case _:
                 return None
@@ -149,12 +151,25 @@ class Thread:
     def unknown(self, instruction: Instruction, parts: list[str]) -> None:
         """Results that the text does not determine; a predicate of a wait is true."""
         first = instruction.operands[0]
-        targets = first.items if isinstance(first, Vector) else (first.first, first.second) if isinstance(first, Pair) else (first,)
+        targets = (
+            first.items
+            if isinstance(first, Vector)
+            else (first.first, first.second)
+            if isinstance(first, Pair)
+            else (first,)
+        )
         for target in targets:
             if isinstance(target, Register):
                 waits = parts[0] == "mbarrier" and "wait" in parts[1]
                 kind = self.function.registers.get(target.name, "b32")
-                self.write(target, 1 if waits else self.choice.randrange(2) if kind == "pred" else self.choice.choice((0, 1, 3, 17, 200)))
+                self.write(
+                    target,
+                    1
+                    if waits
+                    else self.choice.randrange(2)
+                    if kind == "pred"
+                    else self.choice.choice((0, 1, 3, 17, 200)),
+                )
 
     # --- memory ----------------------------------------------------------------------------------
 
@@ -354,7 +369,9 @@ class Thread:
             other = self.value(i.operands[3]) & 1
             pair = [{"and": x & other, "or": x | other, "xor": x ^ other}[combine] for x in pair]
         target = i.operands[0]
-        for item, bit in zip((target.first, target.second) if isinstance(target, Pair) else (target,), pair, strict=False):
+        for item, bit in zip(
+            (target.first, target.second) if isinstance(target, Pair) else (target,), pair, strict=False
+        ):
             self.write(item, bit)
 
     # --- other lanes -----------------------------------------------------------------------------
@@ -366,7 +383,12 @@ class Thread:
         count = self.counts[i.index] = self.counts.get(i.index, 0) + 1
         self.launch.shuffles[(self.launch.tid, i.index, count)] = own
         here = self.launch.tid & 31
-        source = {"idx": lane & 31, "bfly": here ^ (lane & 31), "up": max(here - lane, 0), "down": min(here + lane, 31)}[p[2]]
+        source = {
+            "idx": lane & 31,
+            "bfly": here ^ (lane & 31),
+            "up": max(here - lane, 0),
+            "down": min(here + lane, 31),
+        }[p[2]]
         self.write(first, self.launch.shuffles.get((self.launch.tid & ~31 | source, i.index, count), own))
 
     def do_elect(self, i: Instruction, p: list[str]) -> None:
