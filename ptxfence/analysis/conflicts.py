@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from ptxfence.analysis.effects import Access, Completion, Matrix, Mode, Proxy, Role, SyncKind
-from ptxfence.analysis.events import SHARED, Event, Events, Touch, in_order
+from ptxfence.analysis.effects import Access, Completion, Matrix, Mode, Proxy, Role
+from ptxfence.analysis.events import SHARED, Events, Touch, in_order
 from ptxfence.analysis.region import Region
 from ptxfence.analysis.regions import Overlap, overlap
 
@@ -30,6 +30,54 @@ class Operation:
     certain: int
 
 
+UNBOUNDED, POSSIBLE, CERTAIN = 1, 2, 3
+"""How sure an overlap is; 0 is none."""
+
+
+class _Places:
+    """Numbers for distinct regions, and how they overlap, compared once."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Region, int] = {}
+        self._regions: list[Region] = []
+
+    def of(self, region: Region) -> int:
+        number = self._numbers.setdefault(region, len(self._regions))
+        if number == len(self._regions):
+            self._regions.append(region)
+        return number
+
+    def rank(self, first: int, second: int) -> int:
+        a, b = self._regions[first], self._regions[second]
+        how = overlap(a, b)
+        if how is Overlap.NO:
+            return 0
+        if not (a.bounded and b.bounded):
+            return UNBOUNDED
+        apart = (a.peer or b.peer) and a.exact and b.exact and (a.holds(b) or b.holds(a))
+        return CERTAIN if how is Overlap.CERTAIN or apart else POSSIBLE
+
+
+class _Group:
+    """Operations of one kind on one region, and the accesses that meet them."""
+
+    __slots__ = ("access", "certain", "hits", "place", "unresolved", "writes")
+
+    def __init__(self, access: Access, place: int) -> None:
+        self.access = access
+        self.place = place
+        self.hits = self.writes = self.unresolved = self.certain = 0
+
+    def add(self, bits: int, access: Access, rank: int) -> None:
+        self.hits |= bits
+        if access.mode & Mode.WRITE:
+            self.writes |= bits
+        if rank == UNBOUNDED:
+            self.unresolved |= bits
+        elif rank == CERTAIN:
+            self.certain |= bits
+
+
 class Conflicts:
     """Bits of the generic accesses that matter and the conflicts of every async touch."""
 
@@ -42,21 +90,18 @@ class Conflicts:
     ) -> None:
         """By default the pairs of PF101 to PF104; other rules track other touches with the same machinery."""
         self.events = events
-        self.barrier_regions = _barriers(events)
+        self.barrier_regions = events.live_barriers
         self._clash = _conflict if clash is None else clash
         if tracked is None:
             tracked = [t for t in events.touches if t.access.proxy is Proxy.GENERIC and self._is_data(t)]
         if operating is None:
             operating = [t for t in events.touches if t.is_async and t.region.space in SHARED]
-        meetings = self._meetings(tracked, operating)
         self.touches: list[Touch] = []  # by bit number
         self.via_mbarrier = 0  # bits of cp.async data whose completion an mbarrier tells
         self._mask: dict[int, tuple[int, int]] = {}
         self.reads = self.writes = self.remote = 0
-        for touch in tracked:
-            if touch.number in meetings:
-                self._add(touch)
-        self.operations = {t.number: self._operation(t, tracked, meetings) for t in operating}
+        groups = self._meet(tracked, operating)
+        self.operations = {t.number: self._operation(t, groups[t.number]) for t in operating}
 
     def _is_data(self, touch: Touch) -> bool:
         region = touch.region
@@ -64,24 +109,46 @@ class Conflicts:
             return False
         return not any(barrier.holds(region) for barrier in self.barrier_regions)
 
-    def _meetings(self, generic: Sequence[Touch], asynchronous: Sequence[Touch]) -> dict[int, set[int]]:
-        """For each generic touch the async touches it overlaps; compared once per pair of distinct regions."""
-        by_region: dict[Region, list[Touch]] = {}
-        for touch in asynchronous:
-            by_region.setdefault(touch.region, []).append(touch)
-        cache: dict[Region, list[tuple[Region, Overlap]]] = {}
-        self.overlaps: dict[tuple[Region, Region], Overlap] = {}
-        found: dict[int, set[int]] = {}
-        for touch in generic:
-            if touch.region not in cache:
-                pairs = [(r, overlap(touch.region, r)) for r in by_region]
-                cache[touch.region] = [(r, how) for r, how in pairs if how is not Overlap.NO]
-            for region, how in cache[touch.region]:
-                self.overlaps[touch.region, region] = how
-                for other in by_region[region]:
-                    if self._clash(touch.access, other.access):
-                        found.setdefault(touch.number, set()).add(other.number)
-        return found
+    def _meet(self, tracked: Sequence[Touch], operating: Sequence[Touch]) -> dict[int, _Group]:
+        """Gives bits to the tracked touches that meet an operation; each operation's group.
+
+        Work is done once per pair of distinct regions, and per tracked touch and group of like operations.
+        """
+        places = _Places()
+        groups: dict[tuple[int, int], _Group] = {}
+        by_place: dict[int, list[_Group]] = {}
+        member: dict[int, _Group] = {}
+        for touch in operating:
+            place = places.of(touch.region)
+            key = (place, id(touch.access))
+            if key not in groups:
+                groups[key] = _Group(touch.access, place)
+                by_place.setdefault(place, []).append(groups[key])
+            member[touch.number] = groups[key]
+        clashes: dict[tuple[int, int], bool] = {}
+        near: dict[int, list[tuple[_Group, int]]] = {}
+        for touch in tracked:
+            place = places.of(touch.region)
+            if place not in near:
+                ranked = ((places.rank(place, other), found) for other, found in by_place.items())
+                near[place] = [(group, rank) for rank, found in ranked if rank for group in found]
+            for group, rank in near[place]:
+                pair = (id(touch.access), id(group.access))
+                if pair not in clashes:
+                    clashes[pair] = self._clash(touch.access, group.access)
+                if clashes[pair]:
+                    group.add(self._bits(touch), touch.access, rank)
+        return member
+
+    def _bits(self, touch: Touch) -> int:
+        if touch.number not in self._mask:
+            self._add(touch)
+        first, second = self._mask[touch.number]
+        return first | second
+
+    def how(self, access: Touch, operation: Touch) -> Overlap:
+        """How the bytes of the two overlap."""
+        return overlap(access.region, operation.region)
 
     def _add(self, touch: Touch) -> None:
         first = 1 << len(self.touches)
@@ -108,32 +175,14 @@ class Conflicts:
         """The bit set when an mbarrier tells that the data of a cp.async has landed."""
         return self._mask.get(touch.number, (0, 0))[1]
 
-    def _operation(self, touch: Touch, generic: Sequence[Touch], meetings: dict[int, set[int]]) -> Operation:
-        hits = writes = unresolved = certain = 0
-        for other in generic:
-            if touch.number not in meetings.get(other.number, ()):
-                continue
-            bits = self.mask(other) | self.async_mask(other)
-            hits |= bits
-            if other.access.mode & Mode.WRITE:
-                writes |= bits
-            if not (other.region.bounded and touch.region.bounded):
-                unresolved |= bits
-            elif self._surely(other.region, touch.region):
-                certain |= bits
+    def _operation(self, touch: Touch, group: _Group) -> Operation:
         crosses = touch.access.multicast or touch.access.both_ctas
-        local, remote = hits & ~self.remote, hits & self.remote
+        local, remote = group.hits & ~self.remote, group.hits & self.remote
         near = remote if touch.region.peer else local  # what threads of this CTA did to the bytes meant
         far = local if touch.region.peer else remote  # what the peer's threads did to them
         if crosses:
-            near, far = hits, hits
-        return Operation(touch, near, far, writes, unresolved, certain)
-
-    def _surely(self, a: Region, b: Region) -> bool:
-        """Whether the two overlap for certain, in whichever CTA's memory they are."""
-        if self.overlaps[a, b] is Overlap.CERTAIN:
-            return True
-        return (a.peer or b.peer) and a.exact and b.exact and (a.holds(b) or b.holds(a))
+            near, far = group.hits, group.hits
+        return Operation(touch, near, far, group.writes, group.unresolved, group.certain)
 
     @cached_property
     def components(self) -> dict[int, int]:
@@ -201,24 +250,3 @@ def _conflict(generic: Access, operation: Access) -> bool:
     if generic.role is Role.TMEM_SLOT:
         return False
     return bool((generic.mode | operation.mode) & Mode.WRITE)
-
-
-def _barriers(events: Events) -> tuple[Region, ...]:
-    regions: dict[Region, None] = {}
-    for block in events.by_block.values():
-        for event in block:
-            if event.barrier is not None and event.barrier.bounded and not _invalidated(event, events):
-                regions.setdefault(event.barrier)
-    return tuple(regions)
-
-
-def _invalidated(event: Event, events: Events) -> bool:
-    return any(
-        other.effect.sync is not None
-        and other.effect.sync.kind is SyncKind.MBARRIER_INVAL
-        and other.barrier is not None
-        and event.barrier is not None
-        and overlap(other.barrier, event.barrier) is not Overlap.NO
-        for block in events.by_block.values()
-        for other in block
-    )

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.conditions import ThreadSet
@@ -17,6 +18,7 @@ from ptxfence.analysis.effects import Access, Effect, Knowledge, Mode, Order, Pr
 from ptxfence.analysis.inline import Routine
 from ptxfence.analysis.isa import effect, lookup
 from ptxfence.analysis.region import Region
+from ptxfence.analysis.regions import Overlap, overlap
 from ptxfence.analysis.values import Values
 from ptxfence.grammar.parse import Module
 
@@ -82,6 +84,19 @@ class Events:
         self._reuses_barriers = any(s is not None and s.kind is SyncKind.MBARRIER_INVAL for s in syncs)
         self._with_globals = any(_bulk_reads(lookup(i.opcode)) for i in cfg.instructions)
         self.by_block: dict[int, list[Event]] = {block: self._block_events(block) for block in cfg.order}
+
+    @cached_property
+    def live_barriers(self) -> tuple[Region, ...]:
+        """Bytes of the mbarriers that stay mbarriers: those of an invalidated one are ordinary data again."""
+        regions: dict[Region, None] = {}
+        ended: list[Region] = []
+        for event in (e for block in self.by_block.values() for e in block):
+            if event.barrier is None or not event.barrier.bounded or event.effect.sync is None:
+                continue
+            if event.effect.sync.kind is SyncKind.MBARRIER_INVAL:
+                ended.append(event.barrier)
+            regions.setdefault(event.barrier)
+        return tuple(r for r in regions if all(overlap(r, gone) is Overlap.NO for gone in ended))
 
     def at(self, index: int) -> Event:
         """The event of instruction `index`, which must have one."""

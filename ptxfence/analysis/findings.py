@@ -168,7 +168,7 @@ class Findings:
         if rule == "PF104":
             return Severity.WARNING if bit & self.conflicts.via_mbarrier else Severity.ERROR
         if rule == "PF102":
-            certain = self.conflicts.overlaps.get((access.region, operation.region)) is Overlap.CERTAIN
+            certain = self.conflicts.how(access, operation) is Overlap.CERTAIN
             return Severity.ERROR if certain else Severity.WARNING
         if rule == "PF103":
             if self._slot_load(access, operation):
@@ -215,7 +215,7 @@ class Findings:
         )
 
     def _confidence(self, pairing: Pairing) -> Confidence:
-        how = self.conflicts.overlaps.get((pairing.access.region, pairing.operation.region))
+        how = self.conflicts.how(pairing.access, pairing.operation)
         if how is Overlap.CERTAIN and pairing.access.region.exact and pairing.operation.region.exact:
             return Confidence.CERTAIN
         bounded = pairing.access.region.bounded and pairing.operation.region.bounded

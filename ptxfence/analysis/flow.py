@@ -72,6 +72,7 @@ class Flow:
                 again.update(self.cfg.block_of(i) for i in self.handoffs.listeners.get(step.index, ()))
         for successor in self.cfg.succs[block]:
             out = self._along(block, successor, state)
+            successor = self.program.hop(successor) if not self.transfer.changes.moved else successor
             known = self.inputs.get(successor)
             if known is None:
                 self.inputs[successor] = out.copy()

@@ -71,7 +71,7 @@ def _finding(
     context: Context, conflicts: Conflicts, write: Touch, read: Touch, cause: Cause, more: int
 ) -> Finding:
     witness = context.witness
-    certain = conflicts.overlaps.get((write.region, read.region)) is Overlap.CERTAIN or _same_place(write, read)
+    certain = conflicts.how(write, read) is Overlap.CERTAIN or _same_place(write, read)
     route = witness.route(write, read)
     anchor = next((event.index for event, _ in route.events if event.effect.sync is not None), read.index)
     others = f" (and {more} more like it)" if more else ""

@@ -55,6 +55,7 @@ class Program:
         self._accessors = self._accessor_masks()
         self.depth = self._group_depth()
         self.steps: dict[int, list[Step]] = {b: self._steps(b) for b in self.cfg.order}
+        self._hops: dict[int, int] = {}
         self._edges: dict[tuple[int, int], Restriction | None] = {}
 
     def _thread_sets(self) -> tuple[list[ThreadSet], list[ThreadSet]]:
@@ -134,6 +135,20 @@ class Program:
                 outside |= 0 if subset(accessor, inside) else mask
             self._within[inside] = ~outside
         return self._within[inside]
+
+    def hop(self, block: int) -> int:
+        """The block where something happens next: empty blocks with one way out are passed over."""
+        found = self._hops.get(block)
+        if found is None:
+            found, seen = block, {block}
+            while not self.steps[found] and len(self.cfg.succs[found]) == 1:
+                (following,) = self.cfg.succs[found]
+                if following in seen:
+                    break
+                seen.add(following)
+                found = following
+            self._hops[block] = found
+        return found
 
     def edge(self, block: int, successor: int) -> Restriction | None:
         """What taking a control-flow edge does to the facts."""
