@@ -1,7 +1,8 @@
 """Random kernels whose paths are all feasible and which never deadlock, with fences that may be missing or misplaced.
 
 All threads run the same code in phases (generic accesses, hand-off, asynchronous operation, completion), nested in
-uniform loops and branches; roles.py adds warp-specialised rings. Synchronisation is mostly right, fences are drawn.
+uniform loops and branches; roles.py and named.py add warp-specialised rings, clusters.py programs of two CTAs.
+Synchronisation is mostly right, fences are drawn.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ class Features:
     races: float = 0.04  # a hand-off left out
     unfinished: float = 0.04  # a completion left out or too weak
     roles: float = 0.4  # a warp-specialised program
+    named: float = 0.25  # of those: handed over through named barriers
     clusters: float = 0.15  # a program of two CTAs
     fences: float = 0.5  # each place where one might stand
 
@@ -250,6 +252,7 @@ class Phases:
 def generate(seed: int, features: Features | None = None) -> Kernel:
     """The kernel of a seed."""
     from tests.oracle.clusters import Clusters
+    from tests.oracle.named import named_ring
     from tests.oracle.roles import ring
 
     features = features or Features()
@@ -258,7 +261,7 @@ def generate(seed: int, features: Features | None = None) -> Kernel:
         Clusters(writer).program()
         return Kernel(1, tuple(writer.lines), ctas=2)
     if writer.chance(features.roles):
-        warps = ring(writer)
+        warps = named_ring(writer) if writer.chance(features.named) else ring(writer)
     else:
         warps = writer.rng.choice((2, 2, 3))
         Phases(writer).program()

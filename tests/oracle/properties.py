@@ -63,10 +63,12 @@ def _told(hazard: Hazard, report: Report) -> bool:
     """Whether a finding names this pair, or the first access with an operation that comes before this one."""
     kind = family(hazard.rule)
     for finding in report.findings:
-        if family(finding.rule) != kind or finding.second is None:
+        if finding.second is None:
             continue
-        if hazard.first in _lines(finding):
+        if family(finding.rule) == kind and hazard.first in _lines(finding):
             return True
+        if hazard.unsynchronised and {hazard.first, hazard.second} == {finding.first.line, finding.second.line}:
+            return True  # a race has no order: told from either end
     return False
 
 
