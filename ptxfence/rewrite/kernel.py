@@ -44,10 +44,6 @@ class Level:
     far: int
     carried: int
 
-    @property
-    def hot(self) -> int:
-        return self.near | self.far | self.carried
-
 
 class Kernel:
     """Builds the analysis of `function` anew; nothing is shared with the report that asked for the patch.

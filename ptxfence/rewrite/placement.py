@@ -63,6 +63,8 @@ class Routes:
     def __init__(self, kernel: Kernel, demand: Demand) -> None:
         self.kernel = kernel
         self.demand = demand
+        # What a peer's threads know of matters to operations that reach the peer's bytes only.
+        self._far = kernel.conflicts.operations[demand.operation].far
         self.edges: dict[Spot, list[Spot]] = {}
         self.sources: list[Spot] = []
         self.sinks: set[Spot] = set()
@@ -70,7 +72,8 @@ class Routes:
             self._block(block)
 
     def _hot(self, spot: Spot) -> int:
-        return self.kernel.levels[spot].hot & self.demand.bits
+        level = self.kernel.levels[spot]
+        return (level.near | level.far & self._far | level.carried) & self.demand.bits
 
     def _connect(self, a: Spot, b: Spot) -> None:
         if self._hot(a) & self._hot(b):
@@ -135,11 +138,12 @@ class Routes:
     def covers(self, spot: Spot, form: Form) -> bool:
         """Whether a fence of this form at the spot covers all accesses of the demand that are pending there."""
         level, bits, remote = self.kernel.levels[spot], self.demand.bits, self.kernel.conflicts.remote
+        far = level.far & self._far & bits
         if level.carried & bits:
             return False
         if form.covers >= CLUSTER.covers:
             return True
-        return form.covers >= OWN.covers and not (level.near & bits & remote or level.far & bits & ~remote)
+        return form.covers >= OWN.covers and not (level.near & bits & remote or far & ~remote)
 
     def price(self, spot: Spot, policy: str) -> Price | None:
         """None where a fence would not count."""
