@@ -16,6 +16,7 @@ from ptxfence.analysis.values_special import is_uniform_name
 if TYPE_CHECKING:
     from ptxfence.analysis.values import Values
 
+
 class Guards:
     """Thread sets of one function."""
 

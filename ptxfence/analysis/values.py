@@ -174,4 +174,3 @@ class Values:
     def threads(self, index: int) -> ThreadSet:
         """Threads that execute the instruction: dominating branches and its own guard."""
         return self.guards.threads(index)
-

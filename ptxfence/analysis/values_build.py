@@ -217,7 +217,12 @@ class Builder:
             return is_uniform_name(str(node.data[0]))
         if node.op == "phi" or depth <= 0:
             return False
-        if self.launch.flat and node.op in ("shr", "and") and node.args[0].op == "var" and node.args[0].data[0] == "tid.x":
+        if (
+            self.launch.flat
+            and node.op in ("shr", "and")
+            and node.args[0].op == "var"
+            and node.args[0].data[0] == "tid.x"
+        ):
             amount = int(node.data[0])
             return amount >= 5 if node.op == "shr" else amount & 31 == 0
         return bool(node.args) and all(self._uniform_form(arg, depth - 1) for arg in node.args)

@@ -82,7 +82,7 @@ class Env:
 
 
 def share(total: tuple[int, int], rest: tuple[int, int], k: int, row: tuple[int, int, int]) -> tuple[int, int] | None:
-    """Bounds of x where `k * x + rest` spans `total` and lies in the circular interval `row`; None if it tells nothing."""
+    """Bounds of x where `k * x + rest` spans `total` and lies in the circular interval `row`; None if not bounded."""
     lo, hi, width = row
     if total[1] - total[0] >= 1 << width:
         return None

@@ -16,7 +16,7 @@ def rejoined_halves(graph: Graph, terms: list[tuple[Node, int]]) -> list[tuple[N
     for atom, k in terms:
         if atom.op == "zext" and atom.data[0] == 32 and atom in table:
             whole = atom.args[0]
-            upper = graph.known(("shr", (whole, ), (32,), 64))
+            upper = graph.known(("shr", (whole,), (32,), 64))
             if upper is not None and table.get(upper) == k << 32:
                 del table[atom], table[upper]
                 for part, factor in graph.parts(whole)[1]:

@@ -195,7 +195,12 @@ class Graph(Ranges):
         return self._rejoin(moved, const >> k, low, width)
 
     def _shr_atom(self, op: str, a: Node, k: int, width: int) -> Node:
-        if a.op == "lin" and not a.const and len(a.terms) == 1 and (found := values_fold.magic(self, *a.terms[0], k)) is not None:
+        if (
+            a.op == "lin"
+            and not a.const
+            and len(a.terms) == 1
+            and (found := values_fold.magic(self, *a.terms[0], k)) is not None
+        ):
             return found
         if a.op == "div":
             return self.atom("div", a.args, (int(a.data[0]) << k,), a.width)
@@ -354,7 +359,11 @@ class Graph(Ranges):
         if at + count == width and at:
             return self.shr(a, at, width, False)
         moved = self.shr(a, at, width, False) if at else a
-        return self.trunc(moved, count) if count in (16, 32) and at == 0 else self.and_const(moved, (1 << count) - 1, width)
+        return (
+            self.trunc(moved, count)
+            if count in (16, 32) and at == 0
+            else self.and_const(moved, (1 << count) - 1, width)
+        )
 
     def multiply_high(self, a: Node, b: Node, width: int, signed: bool) -> Node:
         """The upper half of a product."""

@@ -61,6 +61,7 @@ def operate(node: Node, args: list[Value]) -> Value:
         case _:
             return _rare(node, args)
 
+
 def _rare(node: Node, args: list[Value]) -> Value:
     width, data = node.width, node.data
     match node.op:

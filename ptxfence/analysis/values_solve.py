@@ -364,5 +364,7 @@ class Solver:
                 least, most = least + min(k * low, k * high), most + max(k * low, k * high)
         for atom, k in form.terms:
             if atom in members:
-                found.update((edge - rest) // k + i for edge in (lo, hi) for rest in (least, most) for i in (-1, 0, 1, 2))
+                found.update(
+                    (edge - rest) // k + i for edge in (lo, hi) for rest in (least, most) for i in (-1, 0, 1, 2)
+                )
         return found

@@ -94,7 +94,9 @@ def _comparison(s: Sources, operator: str, a: Node, b: Node, signed: bool, width
             have = b.const if signed else b.const & ((1 << width) - 1)
             if have == most:
                 return graph.const(0)
-            return s.builder.negation(_comparison(s, "lt", a, graph.const(to_signed(b.const + 1, width)), signed, width))
+            return s.builder.negation(
+                _comparison(s, "lt", a, graph.const(to_signed(b.const + 1, width)), signed, width)
+            )
         return s.builder.negation(_comparison(s, "eq" if operator == "ne" else "lt", a, b, signed, width))
     if operator == "le" and graph.is_const(b):
         return s.builder.negation(_comparison(s, "gt", a, b, signed, width))

@@ -50,7 +50,9 @@ _VARYING = {
     "%globaltimer_lo": (1 << 32) - 1,
     "%globaltimer_hi": (1 << 32) - 1,
 }
-_CHANGING = frozenset(("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi", "%smid", "%warpid"))
+_CHANGING = frozenset(
+    ("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi", "%smid", "%warpid")
+)
 
 
 class Launch:

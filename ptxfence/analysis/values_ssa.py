@@ -24,7 +24,37 @@ Definition = int | tuple[str, int]
 
 # Operations whose first operand is no destination.
 _NO_RESULT = frozenset(
-    ["st", "red", "bra", "brx", "ret", "exit", "trap", "brkpt", "bar", "barrier", "membar", "fence", "call", "prefetch", "prefetchu", "nanosleep", "pmevent", "cp", "wgmma", "stmatrix", "setmaxnreg", "griddepcontrol", "discard", "applypriority", "stackrestore", "sust", "sured", "tensormap", "fabric"]
+    [
+        "st",
+        "red",
+        "bra",
+        "brx",
+        "ret",
+        "exit",
+        "trap",
+        "brkpt",
+        "bar",
+        "barrier",
+        "membar",
+        "fence",
+        "call",
+        "prefetch",
+        "prefetchu",
+        "nanosleep",
+        "pmevent",
+        "cp",
+        "wgmma",
+        "stmatrix",
+        "setmaxnreg",
+        "griddepcontrol",
+        "discard",
+        "applypriority",
+        "stackrestore",
+        "sust",
+        "sured",
+        "tensormap",
+        "fabric",
+    ]
 )
 
 

@@ -74,7 +74,10 @@ def boxes(values: Values) -> list[Region]:
     return found
 
 
-LOAD = "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [{0}], [%rd1, {{%r20, %r20}}], [{1}];\n"
+LOAD = (
+    "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+    "[{0}], [%rd1, {{%r20, %r20}}], [{1}];\n"
+)
 
 
 def test_boxes_that_sum_up_to_the_expected_bytes_are_exact() -> None:

@@ -9,24 +9,28 @@ from ptxfence.analysis.isa import effect
 
 LOOP_END = "ld.param.u32 %r50, [n];\nsetp.lt.u32 %p9, %r1, %r50;\n@%p9 bra LOOP;\n"
 IDIOMS = {
-    "thread index": ("mov.u32 %r1, %tid.x;\nshl.b32 %r2, %r1, 4;\nmov.u32 %r3, smem;\nadd.u32 %r4, %r3, %r2;", 0, 4084, 16),
+    "thread index": ("mov.u32 %r1, %tid.x;\nshl.b32 %r2, %r1, 4;\nmov.u32 %r3, smem;\n"
+    "add.u32 %r4, %r3, %r2;", 0, 4084, 16),
     "or of disjoint bits": (
         "mov.u32 %r1, %tid.x;\nand.b32 %r2, %r1, 7;\nshl.b32 %r2, %r2, 4;\nor.b32 %r2, %r2, 1024;\n"
         "mov.u32 %r3, smem;\nadd.u32 %r4, %r3, %r2;",
         1024, 1140, 16,
     ),
     "swizzle": (
-        "mov.u32 %r1, %tid.x;\nshl.b32 %r2, %r1, 4;\nand.b32 %r2, %r2, 2032;\nshl.b32 %r5, %r1, 1;\nand.b32 %r5, %r5, 112;\n"
+        "mov.u32 %r1, %tid.x;\nshl.b32 %r2, %r1, 4;\nand.b32 %r2, %r2, 2032;\nshl.b32 %r5, %r1, 1;\n"
+        "and.b32 %r5, %r5, 112;\n"
         "xor.b32 %r2, %r2, %r5;\nmov.u32 %r3, smem;\nadd.u32 %r4, %r3, %r2;",
         0, 2036, 16,
     ),
     "address swizzle": (
-        "mov.u32 %r1, %tid.x;\nshl.b32 %r2, %r1, 2;\nmov.u32 %r3, smem;\nadd.u32 %r3, %r3, %r2;\nand.b32 %r5, %r3, 896;\n"
+        "mov.u32 %r1, %tid.x;\nshl.b32 %r2, %r1, 2;\nmov.u32 %r3, smem;\nadd.u32 %r3, %r3, %r2;\n"
+        "and.b32 %r5, %r3, 896;\n"
         "shr.u32 %r5, %r5, 3;\nxor.b32 %r4, %r3, %r5;",
         0, 1024, 0,
     ),
     "signed division of a thread index": (
-        "mov.u32 %r1, %tid.x;\nshr.s32 %r2, %r1, 31;\nshr.u32 %r2, %r2, 27;\nadd.s32 %r2, %r1, %r2;\nshr.s32 %r2, %r2, 5;\n"
+        "mov.u32 %r1, %tid.x;\nshr.s32 %r2, %r1, 31;\nshr.u32 %r2, %r2, 27;\nadd.s32 %r2, %r1, %r2;\n"
+        "shr.s32 %r2, %r2, 5;\n"
         "shl.b32 %r2, %r2, 10;\nmov.u32 %r3, smem;\nadd.u32 %r4, %r3, %r2;",
         0, 7172, 1024,
     ),
@@ -44,38 +48,45 @@ IDIOMS = {
         0, 900, 128,
     ),
     "ring by compare and select": (
-        "mov.u32 %r1, 0;\nLOOP:\nshl.b32 %r2, %r1, 13;\nmov.u32 %r3, smem;\nadd.u32 %r4, %r3, %r2;\nst.shared.u32 [%r4], 0;\n"
+        "mov.u32 %r1, 0;\nLOOP:\nshl.b32 %r2, %r1, 13;\nmov.u32 %r3, smem;\nadd.u32 %r4, %r3, %r2;\n"
+        "st.shared.u32 [%r4], 0;\n"
         "add.u32 %r6, %r1, 1;\nsetp.eq.u32 %p1, %r6, 5;\nselp.b32 %r1, 0, %r6, %p1;\n" + LOOP_END,
         0, 4 * 8192 + 4, 8192,
     ),
     "ring tested on the old index": (
-        "mov.u32 %r1, 0;\nLOOP:\nshl.b32 %r2, %r1, 13;\nmov.u32 %r3, smem;\nadd.u32 %r4, %r3, %r2;\nst.shared.u32 [%r4], 0;\n"
+        "mov.u32 %r1, 0;\nLOOP:\nshl.b32 %r2, %r1, 13;\nmov.u32 %r3, smem;\nadd.u32 %r4, %r3, %r2;\n"
+        "st.shared.u32 [%r4], 0;\n"
         "setp.eq.u32 %p1, %r1, 30;\nadd.u32 %r6, %r1, 1;\nselp.b32 %r1, 0, %r6, %p1;\n" + LOOP_END,
         0, 30 * 8192 + 4, 8192,
     ),
     "ring by branch": (
-        "mov.u32 %r1, 0;\nLOOP:\nshl.b32 %r2, %r1, 10;\nmov.u32 %r3, smem;\nadd.u32 %r4, %r3, %r2;\nst.shared.u32 [%r4], 0;\n"
+        "mov.u32 %r1, 0;\nLOOP:\nshl.b32 %r2, %r1, 10;\nmov.u32 %r3, smem;\nadd.u32 %r4, %r3, %r2;\n"
+        "st.shared.u32 [%r4], 0;\n"
         "add.u32 %r1, %r1, 1;\nsetp.ne.u32 %p1, %r1, 7;\n@%p1 bra KEEP;\nmov.u32 %r1, 0;\nKEEP:\n" + LOOP_END,
         0, 6 * 1024 + 4, 1024,
     ),
     "ring by mask": (
-        "mov.u32 %r1, 0;\nLOOP:\nand.b32 %r2, %r1, 3;\nshl.b32 %r2, %r2, 10;\nmov.u32 %r3, smem;\nadd.u32 %r4, %r3, %r2;\n"
+        "mov.u32 %r1, 0;\nLOOP:\nand.b32 %r2, %r1, 3;\nshl.b32 %r2, %r2, 10;\nmov.u32 %r3, smem;\n"
+        "add.u32 %r4, %r3, %r2;\n"
         "st.shared.u32 [%r4], 0;\nadd.u32 %r1, %r1, 1;\n" + LOOP_END,
         0, 3 * 1024 + 4, 1024,
     ),
     "ring by magic number": (
         "mov.u32 %r1, 0;\nLOOP:\nmul.hi.u32 %r2, %r1, -1431655765;\nshr.u32 %r2, %r2, 1;\nmul.lo.s32 %r2, %r2, 3;\n"
-        "sub.s32 %r2, %r1, %r2;\nshl.b32 %r2, %r2, 12;\nmov.u32 %r3, smem;\nadd.u32 %r4, %r3, %r2;\nst.shared.u32 [%r4], 0;\n"
+        "sub.s32 %r2, %r1, %r2;\nshl.b32 %r2, %r2, 12;\nmov.u32 %r3, smem;\nadd.u32 %r4, %r3, %r2;\n"
+        "st.shared.u32 [%r4], 0;\n"
         "add.u32 %r1, %r1, 1;\n" + LOOP_END,
         0, 2 * 4096 + 4, 4096,
     ),
     "strength-reduced modulo": (
         "mov.u32 %r1, 0;\nmov.u32 %r7, smem;\nLOOP:\nmul.hi.u32 %r2, %r1, -1431655765;\nshr.u32 %r2, %r2, 1;\n"
-        "mad.lo.s32 %r4, %r2, -24576, %r7;\nst.shared.u32 [%r4], 0;\nadd.u32 %r1, %r1, 1;\nadd.u32 %r7, %r7, 8192;\n" + LOOP_END,
+        "mad.lo.s32 %r4, %r2, -24576, %r7;\nst.shared.u32 [%r4], 0;\nadd.u32 %r1, %r1, 1;\n"
+        "add.u32 %r7, %r7, 8192;\n" + LOOP_END,
         0, 2 * 8192 + 4, 8192,
     ),
     "pointer bounded by a trip count": (
-        "mov.u32 %r1, 0;\nmov.u32 %r4, smem;\nLOOP:\nst.shared.u32 [%r4], 0;\nadd.u32 %r4, %r4, 64;\nadd.u32 %r1, %r1, 1;\n"
+        "mov.u32 %r1, 0;\nmov.u32 %r4, smem;\nLOOP:\nst.shared.u32 [%r4], 0;\nadd.u32 %r4, %r4, 64;\n"
+        "add.u32 %r1, %r1, 1;\n"
         "setp.lt.u32 %p1, %r1, 10;\n@%p1 bra LOOP;\n",
         0, 9 * 64 + 4, 64,
     ),
@@ -99,7 +110,8 @@ def test_idiom(name: str) -> None:
 
 def test_a_register_shared_by_two_counters_is_told_apart() -> None:
     found = region(
-        "mov.u32 %r1, 7000;\nst.global.u32 [%rd1], %r1;\nmov.u32 %r1, 64;\nmov.u32 %r3, smem;\nadd.u32 %r4, %r3, %r1;\n"
+        "mov.u32 %r1, 7000;\nst.global.u32 [%rd1], %r1;\nmov.u32 %r1, 64;\nmov.u32 %r3, smem;\n"
+        "add.u32 %r4, %r3, %r1;\n"
         "st.shared.u32 [%r4], 0;"
     )
     assert (found.lo, found.hi) == (64, 68)
@@ -107,7 +119,8 @@ def test_a_register_shared_by_two_counters_is_told_apart() -> None:
 
 def test_an_unknown_index_is_lost_at_the_load_that_gave_it() -> None:
     values = analysed(
-        "ld.param.u64 %rd1, [g];\nld.global.u32 %r1, [%rd1];\nmov.u32 %r3, smem;\nadd.u32 %r4, %r3, %r1;\nst.shared.u32 [%r4], 0;"
+        "ld.param.u64 %rd1, [g];\nld.global.u32 %r1, [%rd1];\nmov.u32 %r3, smem;\nadd.u32 %r4, %r3, %r1;\n"
+        "st.shared.u32 [%r4], 0;"
     )
     index, what = access(values, "st.shared")
     found = values.region(index, what)
@@ -129,7 +142,8 @@ def test_shuffle_does_not_take_over_the_reading_lanes_condition() -> None:
 
 
 def test_another_ctas_memory_is_marked() -> None:
-    found = region("mov.u32 %r3, smem;\nmapa.shared::cluster.u32 %r4, %r3, 1;\nst.shared::cluster.u32 [%r4+32], 0;", "st")
+    found = region("mov.u32 %r3, smem;\nmapa.shared::cluster.u32 %r4, %r3, 1;\n"
+    "st.shared::cluster.u32 [%r4+32], 0;", "st")
     assert found.peer
     assert (found.lo, found.hi) == (32, 36)
 
@@ -137,7 +151,8 @@ def test_another_ctas_memory_is_marked() -> None:
 @pytest.mark.parametrize(("k_step", "lo"), [(0, 1024), (2, 1024), (6, 1024), (64, 2048)])
 def test_wgmma_descriptor(k_step: int, lo: int) -> None:
     body = (
-        "mov.u32 %r3, smem;\nadd.u32 %r3, %r3, 1024;\nshr.u32 %r3, %r3, 4;\nand.b32 %r3, %r3, 16383;\ncvt.u64.u32 %rd1, %r3;\n"
+        "mov.u32 %r3, smem;\nadd.u32 %r3, %r3, 1024;\nshr.u32 %r3, %r3, 4;\nand.b32 %r3, %r3, 16383;\n"
+        "cvt.u64.u32 %rd1, %r3;\n"
         f"or.b64 %rd1, %rd1, 4611686293305294848;\nadd.s64 %rd1, %rd1, {k_step};\n"
         "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r10,%r11,%r12,%r13}, %rd1, %rd1, 1, 1, 1, 0, 0;"
     )
@@ -159,10 +174,12 @@ def test_constants_and_ranges() -> None:
 
 def test_deep_chains_are_no_recursion() -> None:
     steps = "".join(
-        "add.u32 %r2, %r1, 1;\nsetp.eq.u32 %p1, %r2, 6;\nselp.b32 %r1, 0, %r2, %p1;\nxor.b32 %r5, %r5, %r1;\n" for _ in range(1000)
+        "add.u32 %r2, %r1, 1;\nsetp.eq.u32 %p1, %r2, 6;\nselp.b32 %r1, 0, %r2, %p1;\nxor.b32 %r5, %r5, %r1;\n"
+        "" for _ in range(1000)
     )
     found = region(
-        f"mov.u32 %r1, %tid.x;\nand.b32 %r1, %r1, 3;\nmov.u32 %r5, 0;\n{steps}shl.b32 %r2, %r1, 4;\nmov.u32 %r3, smem;\n"
+        f"mov.u32 %r1, %tid.x;\nand.b32 %r1, %r1, 3;\nmov.u32 %r5, 0;\n{steps}shl.b32 %r2, %r1, 4;\n"
+        f"mov.u32 %r3, smem;\n"
         "add.u32 %r4, %r3, %r2;\nst.shared.u32 [%r4], 0;"
     )
     assert (found.lo, found.hi) == (0, 84)

@@ -22,12 +22,15 @@ TID = "mov.u32 %r1, %tid.x;\nmov.u32 %r9, smem;\n"
 CASES = {
     "one thread": ("setp.eq.u32 %p1, %r1, 0;\n@%p1 st.shared.u32 [%r9], 0;", {("tid.x", 0, 1, False)}),
     "all but one": ("setp.eq.u32 %p1, %r1, 3;\n@!%p1 st.shared.u32 [%r9], 0;", {("tid.x", 3, 4, True)}),
-    "warp by shift": ("shr.u32 %r2, %r1, 5;\nsetp.eq.u32 %p1, %r2, 2;\n@%p1 st.shared.u32 [%r9], 0;", {("tid.x", 64, 96, False)}),
+    "warp by shift": ("shr.u32 %r2, %r1, 5;\nsetp.eq.u32 %p1, %r2, 2;\n"
+    "@%p1 st.shared.u32 [%r9], 0;", {("tid.x", 64, 96, False)}),
     "warp by broadcast": (
-        "shr.u32 %r2, %r1, 5;\nshfl.sync.idx.b32 %r2, %r2, 0, 31, -1;\nsetp.eq.u32 %p1, %r2, 1;\n@%p1 st.shared.u32 [%r9], 0;",
+        "shr.u32 %r2, %r1, 5;\nshfl.sync.idx.b32 %r2, %r2, 0, 31, -1;\nsetp.eq.u32 %p1, %r2, 1;\n"
+        "@%p1 st.shared.u32 [%r9], 0;",
         {("tid.x", 32, 64, False)},
     ),
-    "range test": ("add.s32 %r2, %r1, -32;\nsetp.lt.u32 %p1, %r2, 96;\n@%p1 st.shared.u32 [%r9], 0;", {("tid.x", 32, 128, False)}),
+    "range test": ("add.s32 %r2, %r1, -32;\nsetp.lt.u32 %p1, %r2, 96;\n"
+    "@%p1 st.shared.u32 [%r9], 0;", {("tid.x", 32, 128, False)}),
     "flag round trip": (
         "setp.lt.u32 %p1, %r1, 32;\nselp.u32 %r2, 1, 0, %p1;\nsetp.ne.u32 %p2, %r2, 0;\n@%p2 st.shared.u32 [%r9], 0;",
         {("tid.x", 0, 32, False)},
@@ -37,12 +40,14 @@ CASES = {
         {("tid.x", 32, 64, False)},
     ),
     "lane of a known warp": (
-        "setp.gt.u32 %p1, %r1, 31;\n@%p1 bra DONE;\nand.b32 %r2, %r1, 31;\nsetp.eq.u32 %p2, %r2, 0;\n@%p2 st.shared.u32 [%r9], 0;\nDONE:",
+        "setp.gt.u32 %p1, %r1, 31;\n@%p1 bra DONE;\nand.b32 %r2, %r1, 31;\nsetp.eq.u32 %p2, %r2, 0;\n"
+        "@%p2 st.shared.u32 [%r9], 0;\nDONE:",
         {("tid.x", 0, 1, False)},
     ),
     "elected lane": ("elect.sync _|%p1, -1;\n@%p1 st.shared.u32 [%r9], 0;", {("elect", 1, 2, False)}),
     "early return": ("setp.ge.u32 %p1, %r1, 128;\n@%p1 ret;\nst.shared.u32 [%r9], 0;", {("tid.x", 0, 128, False)}),
-    "after a join": ("setp.eq.u32 %p1, %r1, 0;\n@%p1 bra NEXT;\nadd.u32 %r2, %r1, 1;\nNEXT:\nst.shared.u32 [%r9], 0;", set()),
+    "after a join": ("setp.eq.u32 %p1, %r1, 0;\n@%p1 bra NEXT;\nadd.u32 %r2, %r1, 1;\nNEXT:\n"
+    "st.shared.u32 [%r9], 0;", set()),
 }  # fmt: skip
 
 
