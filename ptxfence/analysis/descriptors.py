@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING
 from ptxfence.analysis.effects import Access, Copy, Matrix
 from ptxfence.analysis.region import Region
 from ptxfence.analysis.regions import Shape, region_of
-from ptxfence.analysis.values_domain import Span, Value
+from ptxfence.analysis.values_domain import SPACE_BITS, Span, Value
 
 if TYPE_CHECKING:
     from ptxfence.analysis.values import Values
 
 FIELD = 0x3FFF
 ADDRESS_BITS = 14
+LARGEST = 232_448  # bytes of shared memory that one CTA can have (227 KB)
 WGMMA_SWIZZLE = {0: 0, 1: 128, 2: 64, 3: 32}
 TCGEN05_SWIZZLE = {0: 0, 1: 128, 2: 128, 4: 64, 6: 32}
 
@@ -37,6 +38,8 @@ def matrix_region(values: Values, index: int, access: Access) -> Region:
     value = values.solver.under(node, values.env_at(index))
     graph = values.builder.graph
     address = graph.shl(graph.and_const(node, FIELD, 64), 4, 64)
+    if graph.parts(address)[0] >= LARGEST:  # a negative offset, modulo the field
+        address = graph.add(address, graph.const(-(1 << SPACE_BITS)), 32)
     layout = _layout(value, access.footprint)
     if layout is None:
         return region_of(values, index, address, Shape(access.space))
@@ -68,6 +71,8 @@ def _upper(span: Span) -> int | None:
         return None
     if low & 3 == 3:  # a borrow from a negative offset: bits 14 and 15 are unused
         low += 1
+    elif low & 3 == 1:  # a carry: the offset is negative and was masked to the field
+        low -= 1
     return (low << ADDRESS_BITS) & ((1 << 64) - 1)
 
 
