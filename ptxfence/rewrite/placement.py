@@ -93,7 +93,8 @@ class Routes:
                 self.sinks.add(before)
             self._receive(step.index, after)
         for successor in self.kernel.cfg.succs[block]:
-            self._connect(spots[-1], Spot(successor, 0))
+            if successor in self.kernel.flow.inputs:
+                self._connect(spots[-1], Spot(successor, 0))
 
     def _makes(self, event: Event, before: Spot, after: Spot) -> bool:
         """Whether the event makes an access of the demand, or lands one."""
