@@ -18,7 +18,7 @@ def advise(flow: Flow, witness: Witness) -> Iterator[Finding]:
     redundancy = Redundancy(flow)
     if len(redundancy.fences()) > MOST_FENCES:
         return
-    for use in reversed(list(redundancy.uses())):
+    for use in reversed(list(redundancy.remarkable())):
         for rule, message in _rules(use, flow, witness):
             yield Finding(
                 rule=rule,

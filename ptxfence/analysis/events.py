@@ -98,6 +98,28 @@ class Events:
             regions.setdefault(event.barrier)
         return tuple(r for r in regions if all(overlap(r, gone) is Overlap.NO for gone in ended))
 
+    @cached_property
+    def barriers(self) -> frozenset[int]:
+        """Barriers of threads: named ones, those of the CTA and those of the cluster."""
+        kinds = (SyncKind.BAR, SyncKind.CLUSTER_WAIT)
+        every = (e for block in self.by_block.values() for e in block)
+        return frozenset(e.index for e in every if e.effect.sync is not None and e.effect.sync.kind in kinds)
+
+    @cached_property
+    def common_barriers(self) -> dict[bool, list[int]]:
+        """Barriers in which every thread of the CTA takes part; under True, those of the whole cluster only."""
+        found: dict[bool, list[int]] = {False: [], True: []}
+        for event in (e for block in self.by_block.values() for e in block):
+            sync = event.effect.sync
+            if sync is None or self.values.threads(event.index):
+                continue
+            if sync.kind is SyncKind.CLUSTER_WAIT and sync.order is not Order.RELAXED:
+                found[True].append(event.index)
+                found[False].append(event.index)
+            elif sync.kind is SyncKind.BAR:
+                found[False].append(event.index)
+        return found
+
     def at(self, index: int) -> Event:
         """The event of instruction `index`, which must have one."""
         return next(e for e in self.by_block[self.cfg.block_of(index)] if e.index == index)

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ptxfence.analysis.conditions import subset
 from ptxfence.analysis.conflicts import Conflicts
 from ptxfence.analysis.context import Context
 from ptxfence.analysis.effects import Access, Completion, Copy, Fence, GroupKind, Matrix, Mode, Proxy, Role, SyncKind
-from ptxfence.analysis.events import SHARED, Event, Touch, in_order
+from ptxfence.analysis.events import SHARED, Event, Events, Touch, in_order
 from ptxfence.analysis.flow import Flow
 from ptxfence.analysis.handoff import Handoffs
 from ptxfence.analysis.program import Program, Step
@@ -71,30 +72,18 @@ class _Ends(Transfer):
         changed = super().synchronise(step, event, state)
         sync = event.effect.sync
         if sync is not None and sync.kind is SyncKind.MBARRIER_WAIT:
-            self._end(self.tells(event), state)
+            self._end(self._told(event), state)
         return changed
 
-    def tells(self, wait: Event) -> int:
+    def _told(self, wait: Event) -> int:
         """Operations whose end this wait on an mbarrier may tell."""
-        if wait.effect.sync is None or wait.effect.sync.kind is not SyncKind.MBARRIER_WAIT:
-            return 0
         if wait.index not in self._ended:
             found = 0
-            values = self.program.events.values
             for number, touch in enumerate(self.conflicts.touches):
-                if touch.access.completion is Completion.TCGEN05 and self._committed(wait):
-                    found |= 1 << number
-                operand = touch.access.mbarrier
-                if touch.access.completion is Completion.MBARRIER and operand is not None and wait.barrier is not None:
-                    barrier = values.mbarrier_region(touch.index, operand)
-                    found |= 1 << number if overlap(barrier, wait.barrier) is not Overlap.NO else 0
+                told = _tells(self.program.events, self.handoffs, wait, touch)
+                found |= 1 << number if told else 0
             self._ended[wait.index] = found
         return self._ended[wait.index]
-
-    def _committed(self, wait: Event) -> bool:
-        waiter = self.handoffs.waiters.get(wait.index)
-        releases = [r for group in waiter.groups for r in group] + waiter.uncertain if waiter is not None else []
-        return any(r.effect.sync is not None and r.effect.sync.kind is SyncKind.TCGEN05_COMMIT for r in releases)
 
     def _end(self, bits: int, state: State) -> None:
         for facts in (state.own, state.warp, state.pub, state.peer):
@@ -114,6 +103,7 @@ def unobserved(context: Context) -> Iterator[Finding]:
         if t.region.space in SHARED and _fixed(t) and t.access.role is not Role.TMEM_SLOT
         if not any(barrier.holds(t.region) for barrier in barriers)
     ]
+    tracked = [t for t in tracked if _may_fly(context, t, reuses)]
     if not tracked or not reuses:
         return
     conflicts = Conflicts(events, tracked, reuses, _clash)
@@ -125,26 +115,74 @@ def unobserved(context: Context) -> Iterator[Finding]:
     flow.hazards(hazards.append)
     for hazard in hazards:
         reuse = hazard.operation.touch
-        pending = conflicts.touches_of(hazard.accesses)
-        flying = [touch for bit, touch in pending if not _told_between(context, flow, bit, touch, reuse)]
+        pending = (touch for _, touch in conflicts.touches_of(hazard.accesses) if touch.index != reuse.index)
+        flying = [t for t in pending if t.access.completion in GROUPS or not _told(context, t, reuse)]
         if flying:
             yield _finding(context, flying[0], reuse, len(flying) - 1)
 
 
-def _told_between(context: Context, flow: Flow, bit: int, flying: Touch, reuse: Touch) -> bool:
+def _may_fly(context: Context, flying: Touch, reuses: list[Touch]) -> bool:
+    """Whether the flow has to decide: some way leads from the operation to a reuse without a plain wait."""
+    clashing = (r for r in reuses if _clash(flying.access, r.access) and r.index != flying.index)
+    meets = [r for r in clashing if overlap(flying.region, r.region) is not Overlap.NO]
+    if not meets:
+        return False
+    if flying.access.completion not in GROUPS:
+        waits = _telling(context, flying)
+        return not all(_told_between(context, waits, flying, reuse) for reuse in meets)
+    waits = _group_waits(context, flying)
+    return any(_exposed(context, flying, reuse, waits) for reuse in meets)
+
+
+def _exposed(context: Context, flying: Touch, reuse: Touch, waits: frozenset[int]) -> bool:
+    """Whether a way to the reuse has no wait, or, for a bulk group, no barrier behind the issuer's wait."""
+    paths = context.witness.paths
+    if paths.reaches(flying.index, reuse.index, waits):
+        return True
+    if flying.access.completion is not Completion.BULK_GROUP or subset(reuse.threads, flying.threads):
+        return False
+    return any(paths.reaches(wait, reuse.index, context.events.barriers) for wait in waits)
+
+
+def _group_waits(context: Context, flying: Touch) -> frozenset[int]:
+    """Waits for all groups by the threads that issued the operation."""
+    return frozenset(
+        event.index
+        for event in in_order(context.events)
+        if (group := event.effect.group) is not None
+        and group.completion is flying.access.completion
+        and (group.kind is GroupKind.WAIT_ALL or (group.kind is GroupKind.WAIT and event.pending == 0))
+        and subset(flying.threads, context.flow.threads(event.index))
+    )
+
+
+def _told(context: Context, flying: Touch, reuse: Touch) -> bool:
+    return _told_between(context, _telling(context, flying), flying, reuse)
+
+
+def _telling(context: Context, flying: Touch) -> list[Event]:
+    """Waits on an mbarrier that may tell the end of the operation."""
+    return [event for event in in_order(context.events) if _tells(context.events, context.handoffs, event, flying)]
+
+
+def _tells(events: Events, handoffs: Handoffs, wait: Event, flying: Touch) -> bool:
+    sync, operand = wait.effect.sync, flying.access.mbarrier
+    if sync is None or sync.kind is not SyncKind.MBARRIER_WAIT or wait.barrier is None:
+        return False
+    if flying.access.completion is Completion.MBARRIER and operand is not None:
+        barrier = events.values.mbarrier_region(flying.index, operand)
+        return overlap(barrier, wait.barrier) is not Overlap.NO
+    waiter = handoffs.waiters.get(wait.index)
+    releases = [r for group in waiter.groups for r in group] + waiter.uncertain if waiter is not None else []
+    return any(r.effect.sync is not None and r.effect.sync.kind is SyncKind.TCGEN05_COMMIT for r in releases)
+
+
+def _told_between(context: Context, waits: list[Event], flying: Touch, reuse: Touch) -> bool:
     """Whether some path waits on an mbarrier for the end of the operation. Conditions of phases and trip counts often
     make the paths without such a wait impossible, so one wait is enough to stay silent."""
-    if flying.index == reuse.index:
-        return True
-    if flying.access.completion in GROUPS:
-        return False
-    ends = flow.transfer
-    assert isinstance(ends, _Ends)
-    waits = (e for e in in_order(context.events) if e.effect.sync is not None and ends.tells(e) & bit)
     paths, both = context.witness.paths, (flying.index, reuse.index)
     return any(
-        paths.reaches(flying.index, wait.index, both)
-        and paths.reaches(wait.index, reuse.index, (flying.index,))
+        paths.reaches(flying.index, wait.index, both) and paths.reaches(wait.index, reuse.index, (flying.index,))
         for wait in waits
     )
 

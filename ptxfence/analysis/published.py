@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.conditions import ThreadSet, subset
 from ptxfence.analysis.conflicts import Conflicts
 from ptxfence.analysis.context import Context
@@ -16,6 +17,7 @@ from ptxfence.analysis.events import Event, Touch, in_order
 from ptxfence.analysis.flow import Flow
 from ptxfence.analysis.program import Program, Step
 from ptxfence.analysis.region import Region
+from ptxfence.analysis.regions import Overlap, overlap
 from ptxfence.analysis.report import Confidence, Finding, Severity
 from ptxfence.analysis.rules import NAMES
 from ptxfence.analysis.state import State
@@ -64,6 +66,9 @@ def unpublished(context: Context) -> Iterator[Finding]:
     inits, uses = _touches(context)
     if not inits or not uses:
         return
+    pairs = [(i, u) for i in _flat(inits) for u in _flat(uses) if overlap(i.region, u.region) is not Overlap.NO]
+    if all(_plainly_published(context, init, use) for init, use in pairs):
+        return
     everything = [touch for touches in (*inits.values(), *uses.values()) for touch in touches]
     conflicts = Conflicts(
         context.events,
@@ -84,6 +89,45 @@ def unpublished(context: Context) -> Iterator[Finding]:
                 for use in uses[step.index]:
                     yield from _judge(context, conflicts, use, step, state, seen)
             flow.apply(step, state)
+
+
+def _flat(touches: dict[int, list[Touch]]) -> list[Touch]:
+    return [touch for group in touches.values() for touch in group]
+
+
+def _plainly_published(context: Context, init: Touch, use: Touch) -> bool:
+    """Whether a barrier of the whole CTA (cluster) stands on every way to the use: no flow is needed to see it."""
+    cfg = context.flow.cfg
+    if cfg.loops_of.get(cfg.block_of(init.index)):
+        return False
+    if any(_precedes(cfg, init.index, b) and _precedes(cfg, b, use.index) for b in _common(context, use)):
+        return True
+    if use.region.peer:
+        return False
+    for barrier in context.events.barriers:
+        if not _precedes(cfg, barrier, use.index):
+            continue
+        party = context.flow.threads(barrier)
+        if _precedes(cfg, init.index, barrier) and subset(init.threads, party) and subset(use.threads, party):
+            return True
+        waiter = context.handoffs.waiters.get(barrier)
+        if waiter is not None and any(_precedes(cfg, init.index, release.index) for group in waiter.groups for release in group):
+            return True
+    return False
+
+
+def _common(context: Context, use: Touch) -> list[int]:
+    return context.events.common_barriers[use.region.peer]
+
+
+def _precedes(cfg: Cfg, first: int, second: int) -> bool:
+    """Whether the first of two instructions runs, in one pass, before the second on every way to it; an init under a
+    condition counts where its block comes first."""
+    a, b = cfg.block_of(first), cfg.block_of(second)
+    if a == b:
+        return first < second
+    above = cfg.idom.get(a)
+    return cfg.dominates(a, b) or (above is not None and cfg.dominates(above, b) and cfg.rank[a] < cfg.rank[b])
 
 
 def _judge(

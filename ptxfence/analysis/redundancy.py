@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from ptxfence.analysis.cfg import Loop
 from ptxfence.analysis.effects import Direction, Fence, FenceKind, Proxy, Space, SyncKind
 from ptxfence.analysis.events import Event
 from ptxfence.analysis.flow import Flow
 from ptxfence.analysis.isa import lookup
+from ptxfence.analysis.paths import Paths
+from ptxfence.analysis.state import State
 from ptxfence.analysis.transfer import Changes, Hazard
 
 MOST_FENCES = 48
@@ -59,13 +62,22 @@ class Redundancy:
         for event, fence in reversed(self.fences()):
             yield self._use(event, fence)
 
+    def remarkable(self) -> Iterator[Use]:
+        """As `uses`, but without a trial where the need is plain: then `needed` is what is plain, not all of it."""
+        for event, fence in reversed(self.fences()):
+            needed = self._plain_need(event)
+            yield self._judged(event, fence, needed) if needed else self._use(event, fence)
+
     def _use(self, event: Event, fence: Fence) -> Use:
-        index = event.index
-        global_memory = Space.GLOBAL in fence.covers and self._serves_global(event)
-        without = verdicts(self.flow.trial(Changes(without=frozenset((*self._dropped, index)))))
+        without = verdicts(self.flow.trial(Changes(without=frozenset((*self._dropped, event.index)))))
         needed = 0
         for number, bits in without.items():
             needed |= bits & ~self.baseline.get(number, 0)
+        return self._judged(event, fence, needed)
+
+    def _judged(self, event: Event, fence: Fence, needed: int) -> Use:
+        index = event.index
+        global_memory = Space.GLOBAL in fence.covers and self._serves_global()
         redundant = not needed and not global_memory
         if redundant:
             self._dropped.add(index)
@@ -75,10 +87,44 @@ class Redundancy:
             needed=needed,
             redundant=redundant,
             over_wide=not redundant and not global_memory and self._over_wide(index, fence),
-            hoistable=not redundant and self._hoistable(index),
+            hoistable=not redundant and self._hoistable(index, needed),
             global_memory=global_memory,
             issuer_side=bool(needed) and self._issuer_side(event, needed),
         )
+
+    def _plain_need(self, event: Event) -> int:
+        """Accesses that wait at the fence and come to an operation with no other fence (nor, for those of other
+        threads, any message that could tell of one) on the way. Zero says nothing."""
+        state = self._before(event.index)
+        mine = state.own[0] | state.warp[0]
+        others = tuple(e.index for e, _ in self.fences() if e.index != event.index)
+        for operation in self.flow.conflicts.operations.values():
+            target = operation.touch.index
+            if mine & operation.near and self._paths.reaches(event.index, target, others):
+                return mine & operation.near
+            if state.pub[0] & operation.near and self._paths.reaches(event.index, target, self._marks, leap=False):
+                return state.pub[0] & operation.near
+        return 0
+
+    @cached_property
+    def _paths(self) -> Paths:
+        return Paths(self.flow.cfg, self.flow.handoffs)
+
+    @cached_property
+    def _marks(self) -> frozenset[int]:
+        """Fences, and waits that receive messages."""
+        return frozenset((*self.flow.handoffs.waiters, *(event.index for event, _ in self.fences())))
+
+    def _before(self, index: int) -> State:
+        """The facts right before an instruction."""
+        block = self.flow.cfg.block_of(index)
+        state = self.flow.inputs.get(block)
+        state = State(self.flow.program.universe.size, self.flow.program.depth) if state is None else state.copy()
+        for step in self.flow.steps[block]:
+            if step.index == index and step.event is not None:
+                break
+            self.flow.apply(step, state)
+        return state
 
     def _same(self, changes: Changes) -> bool:
         return all(not bits & ~self.baseline.get(n, 0) for n, bits in verdicts(self.flow.trial(changes)).items())
@@ -88,12 +134,15 @@ class Redundancy:
             return False
         return self._same(Changes(without=frozenset(self._dropped), narrowed=frozenset((index,))))
 
-    def _hoistable(self, index: int) -> bool:
+    def _hoistable(self, index: int, needed: int) -> bool:
         cfg = self.flow.cfg
         numbers = cfg.loops_of.get(cfg.block_of(index), ())
         if not numbers or self._waits_inside(cfg.loops[numbers[-1]]):
             return False
         loop = cfg.loops[numbers[-1]]
+        makers = (touch.index for _, touch in self.flow.conflicts.touches_of(needed))
+        if any(cfg.block_of(maker) in loop.blocks for maker in makers):
+            return False
         moved = frozenset((index, p, loop.header) for p in cfg.preds[loop.header] if p not in loop.blocks)
         return self._same(Changes(without=frozenset((*self._dropped, index)), moved=moved))
 
@@ -109,15 +158,10 @@ class Redundancy:
 
     def _issuer_side(self, event: Event, needed: int) -> bool:
         """Whether the fence covers only what others had handed over before (behind the synchronisation)."""
-        block = self.flow.cfg.block_of(event.index)
-        state = self.flow.inputs[block].copy()
-        for step in self.flow.steps[block]:
-            if step.index == event.index:
-                break
-            self.flow.apply(step, state)
+        state = self._before(event.index)
         return not (state.own[0] | state.warp[0]) & needed
 
-    def _serves_global(self, event: Event) -> bool:
+    def _serves_global(self) -> bool:
         """Whether generic and async accesses to global memory may stand on the two sides of the fence."""
         kinds = [lookup(i.opcode) for i in self.flow.cfg.instructions]
         if any(k.sync is not None and k.sync.kind in (SyncKind.GRID_LAUNCH, SyncKind.GRID_WAIT) for k in kinds):

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ptxfence.analysis.conditions import subset
 from ptxfence.analysis.conflicts import Conflicts
 from ptxfence.analysis.context import Context
 from ptxfence.analysis.effects import Direction, Fence, FenceKind, Mode, Proxy, Role
-from ptxfence.analysis.events import Event, Touch
+from ptxfence.analysis.events import Event, Touch, in_order
 from ptxfence.analysis.flow import Flow
 from ptxfence.analysis.program import Program
 from ptxfence.analysis.report import Confidence, Finding, Severity
@@ -46,6 +47,8 @@ def unfenced(context: Context) -> Iterator[Finding]:
     uses = [t for t in uses if any(t.region.base == w.region.base for w in writes)]
     if not writes or not uses:
         return
+    if all(_plainly_fenced(context, write, use) for write in writes for use in uses):
+        return
     conflicts = Conflicts(context.events, writes, uses, lambda write, use: True)
     program = Program(context.events, conflicts, settles=_tensormap_fence)
     seen: set[int] = set()
@@ -59,6 +62,25 @@ def unfenced(context: Context) -> Iterator[Finding]:
             if write is not None and use.index not in seen:
                 seen.add(use.index)
                 yield _finding(context, write, use, kind.half)
+
+
+def _plainly_fenced(context: Context, write: Touch, use: Touch) -> bool:
+    """Whether every way from the write to the use passes both halves, run by all who wrote: no flow is needed."""
+    if write.region.base != use.region.base:
+        return True
+    threads, paths = context.flow.threads, context.witness.paths
+    halves: dict[Direction, frozenset[int]] = {}
+    for half in (Direction.RELEASE, Direction.ACQUIRE):
+        halves[half] = frozenset(
+            event.index
+            for event in in_order(context.events)
+            for fence in event.effect.fences
+            if fence.kind is FenceKind.TENSORMAP and fence.direction is half
+            if half is Direction.ACQUIRE or subset(write.threads, threads(event.index))
+        )
+    if write.index in halves[Direction.RELEASE]:
+        del halves[Direction.RELEASE]  # tensormap.cp_fenceproxy releases what it writes
+    return not any(paths.reaches(write.index, use.index, stops) for stops in halves.values())
 
 
 def _tensormap_fence(event: Event) -> bool:
