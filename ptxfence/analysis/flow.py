@@ -18,6 +18,7 @@ from ptxfence.analysis.state import State
 from ptxfence.analysis.transfer import Changes, Hazard, Transfer, restrict
 
 NO_CHANGES = Changes()
+MAX_ROUNDS = 5
 
 
 class Flow:
@@ -38,10 +39,37 @@ class Flow:
         self.cfg = program.cfg
         self.threads = program.threads
         self.steps = program.steps
-        self.transfer = kind(program, handoffs, changes)
-        self.inputs: dict[int, State] = {}
         self.tick = tick
+        self.inputs: dict[int, State] = {}
+        self.transfer = kind(program, handoffs, changes, {})
+        self._settle(kind, changes)
+
+    def _settle(self, kind: type[Transfer], changes: Changes) -> None:
+        """Rounds to the least fixpoint of what releases know of.
+
+        The first round takes releases to know of nothing, so that no hand-off clears a fact: what it finds clean is
+        clean. Each further round uses what the one before has shown.
+        """
+        for _ in range(MAX_ROUNDS):
+            self.inputs = {}
+            self._run()
+            known = {index: message.known for index, message in self.transfer.messages.items()}
+            if known == self.transfer.given or not self._doubtful():
+                return
+            self.transfer = kind(self.program, self.handoffs, changes, known)
+        self.inputs = {}
         self._run()
+
+    def _doubtful(self) -> bool:
+        """Whether another round could change an answer: something still reaches an operation unfenced."""
+        found = False
+
+        def note(hazard: Hazard) -> None:
+            nonlocal found
+            found = found or bool(hazard.accesses)
+
+        self.hazards(note)
+        return found
 
     def trial(self, changes: Changes) -> Flow:
         """The same kernel with some fences changed."""

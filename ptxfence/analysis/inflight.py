@@ -8,7 +8,7 @@ flight is a question of phases that this analysis leaves alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ptxfence.analysis.conditions import subset
 from ptxfence.analysis.conflicts import Conflicts
@@ -39,8 +39,8 @@ _WAITS = {
 class _Ends(Transfer):
     """Facts end with the completion of the operation instead of with a fence."""
 
-    def __init__(self, program: Program, handoffs: Handoffs, changes: Changes) -> None:
-        super().__init__(program, handoffs, changes)
+    def __init__(self, program: Program, handoffs: Handoffs, changes: Changes, given: Mapping[int, int]) -> None:
+        super().__init__(program, handoffs, changes, given)
         self._of: dict[Completion, int] = {}
         for number, touch in enumerate(self.conflicts.touches):
             how = touch.access.completion

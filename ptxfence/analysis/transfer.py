@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ptxfence.analysis.conflicts import Operation
@@ -40,10 +40,6 @@ class Message:
     known: int
     loose: int = 0
     heard: int = 0
-
-    @property
-    def covered(self) -> int:
-        return self.known & ~(self.own | self.pub | self.peer)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +85,9 @@ class Transfer:
     clears = True
     flags = False
 
-    def __init__(self, program: Program, handoffs: Handoffs, changes: Changes) -> None:
+    def __init__(self, program: Program, handoffs: Handoffs, changes: Changes, given: Mapping[int, int]) -> None:
+        """`given`: what each release is known to know of, from an earlier round."""
+        self.given = given
         self.program = program
         self.conflicts = program.conflicts
         self.universe = program.universe
@@ -308,8 +306,11 @@ class Transfer:
         return message != old
 
     def _receive(self, step: Step, event: Event, state: State) -> None:
-        """Takes what the releases have left. One that has sent nothing yet is taken to cover everything: it runs again
-        when it has, and facts only grow."""
+        """Takes what the releases have left.
+
+        What they know of counts only as far as an earlier round has shown it (`given`): roles that learn from each
+        other must not vouch for each other.
+        """
         waiter = self.handoffs.waiters.get(event.index)
         if waiter is None:
             return
@@ -327,8 +328,10 @@ class Transfer:
                 heard |= message.heard
                 afar |= message.heard if crosses and _reaches_peers(release) else 0
                 peer |= message.peer | (message.own | message.pub if crosses else 0)
-                group_covered &= message.covered
-                group_known &= message.known
+                group_known &= self.given.get(release.index, 0)
+                group_covered &= group_known & ~(message.own | message.pub | message.peer)
+            if group_known == -1:
+                continue
             covered |= group_covered if self.clears else 0
             known |= group_known
         for g in step.members:
