@@ -319,6 +319,9 @@ class Transfer:
             group_covered = group_known = -1
             for release in group:
                 message = self.messages.get(release.index)
+                if release.index in self.given:
+                    group_known &= self.given[release.index]
+                    group_covered &= group_known
                 if message is None:
                     continue
                 crosses = release.barrier is not None and release.barrier.peer
@@ -328,9 +331,8 @@ class Transfer:
                 heard |= message.heard
                 afar |= message.heard if crosses and _reaches_peers(release) else 0
                 peer |= message.peer | (message.own | message.pub if crosses else 0)
-                group_known &= self.given.get(release.index, 0)
-                group_covered &= group_known & ~(message.own | message.pub | message.peer)
-            if group_known == -1:
+                group_covered &= ~(message.own | message.pub | message.peer)
+            if not self.given or group_known == -1:
                 continue
             covered |= group_covered if self.clears else 0
             known |= group_known
