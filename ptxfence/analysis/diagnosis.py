@@ -172,13 +172,15 @@ class Diagnosis:
         return bool(pending & ~component) and not (pending | seen.flying) & component
 
     def _hoisted(self, fence: int, access: Touch, operation: Touch) -> bool:
+        """Whether the fence runs before a loop that repeats the access, or the operation on what others write."""
         block = self.cfg.block_of(fence)
         for loop in self.cfg.loops:
-            if self.cfg.block_of(operation.index) not in loop.blocks or block in loop.blocks:
+            if block in loop.blocks or not self.cfg.dominates(block, loop.header):
                 continue
-            inside = self.cfg.block_of(access.index) in loop.blocks
+            if self.cfg.block_of(access.index) in loop.blocks:
+                return True
             elsewhere = not self.paths.reaches(access.index, fence, leap=False)
-            if self.cfg.dominates(block, loop.header) and (inside or elsewhere):
+            if self.cfg.block_of(operation.index) in loop.blocks and elsewhere:
                 return True
         return False
 

@@ -106,6 +106,12 @@ class Events:
         return frozenset(e.index for e in every if e.effect.sync is not None and e.effect.sync.kind in kinds)
 
     @cached_property
+    def relaxed_cluster(self) -> bool:
+        """Whether some arrival at the cluster barrier is relaxed, so that the barrier alone orders nothing."""
+        every = (e.effect.sync for block in self.by_block.values() for e in block)
+        return any(s is not None and s.kind is SyncKind.CLUSTER_ARRIVE and s.order is Order.RELAXED for s in every)
+
+    @cached_property
     def common_barriers(self) -> dict[bool, list[int]]:
         """Barriers in which every thread of the CTA takes part; under True, those of the whole cluster only."""
         found: dict[bool, list[int]] = {False: [], True: []}

@@ -46,6 +46,8 @@ class Handoffs:
         self._waits = [e for e in everything if _kind(e) is SyncKind.MBARRIER_WAIT]
         self._bars = [e for e in everything if _kind(e) in NAMED]
         self._reach: dict[int, frozenset[int]] = {}
+        self._behind: dict[int, frozenset[int]] = {}
+        self._common = events.common_barriers[False]
         self.waiters: dict[int, Waiter] = {}
         for wait in self._waits:
             self._add(wait, self._arrives, self._mbarrier_pair)
@@ -130,8 +132,28 @@ class Handoffs:
             return None
         return None if overlap(a, b) is Overlap.NO else True
 
+    def _past(self, release: Event, wait: Event) -> bool:
+        """Whether every thread has done the wait before any comes to the release: a barrier of the whole CTA stands
+        before the release, and nobody comes from it to the wait."""
+        here = self.cfg.block_of(release.index)
+        for barrier in self._common:
+            block = self.cfg.block_of(barrier)
+            before = barrier < release.index if block == here else self.cfg.dominates(block, here)
+            if before and wait.index not in self._after(barrier):
+                return True
+        return False
+
+    def _after(self, barrier: int) -> frozenset[int]:
+        """Waits that control flow can come to behind a barrier."""
+        if barrier not in self._behind:
+            every = (e.index for e in (*self._waits, *self._bars))
+            self._behind[barrier] = follows(self.cfg, barrier, tuple(every))
+        return self._behind[barrier]
+
     def _exclusive(self, release: Event, wait: Event) -> bool:
-        """Whether the two stand in arms of one condition that is the same for the whole CTA, once and for all."""
+        """Whether the two never meet: in arms of one condition of the whole CTA, or with a barrier of it between."""
+        if self._past(release, wait):
+            return True
         mine = frozenset(a for a in uniform_part(self.threads(release.index)) if not a.defs)
         return disjoint(mine, uniform_part(self.threads(wait.index)))
 
@@ -167,6 +189,22 @@ def reachable(cfg: Cfg, index: int, stops: frozenset[int]) -> frozenset[int]:
                 seen.add(successor)
                 work.append((successor, cfg.blocks[successor].start))
     return frozenset(found)
+
+
+def follows(cfg: Cfg, index: int, wanted: tuple[int, ...]) -> frozenset[int]:
+    """The members of `wanted` that control flow can come to after instruction `index`."""
+    start = cfg.block_of(index)
+    seen: set[int] = set()
+    work = list(cfg.succs[start])
+    while work:
+        block = work.pop()
+        if block not in seen:
+            seen.add(block)
+            work.extend(cfg.succs[block])
+    here = cfg.blocks[start]
+    return frozenset(
+        i for i in wanted if cfg.block_of(i) in seen or (here.start <= i < here.end and i > index)
+    )
 
 
 def _ids_meet(a: Event, b: Event) -> bool:

@@ -98,7 +98,7 @@ def _flat(touches: dict[int, list[Touch]]) -> list[Touch]:
 def _plainly_published(context: Context, init: Touch, use: Touch) -> bool:
     """Whether a barrier of the whole CTA (cluster) stands on every way to the use: no flow is needed to see it."""
     cfg = context.flow.cfg
-    if cfg.loops_of.get(cfg.block_of(init.index)):
+    if cfg.loops_of.get(cfg.block_of(init.index)) or context.events.relaxed_cluster:
         return False
     if any(_precedes(cfg, init.index, b) and _precedes(cfg, b, use.index) for b in _common(context, use)):
         return True
@@ -111,7 +111,8 @@ def _plainly_published(context: Context, init: Touch, use: Touch) -> bool:
         if _precedes(cfg, init.index, barrier) and subset(init.threads, party) and subset(use.threads, party):
             return True
         waiter = context.handoffs.waiters.get(barrier)
-        if waiter is not None and any(_precedes(cfg, init.index, release.index) for group in waiter.groups for release in group):
+        releases = [release for group in waiter.groups for release in group] if waiter is not None else []
+        if any(_precedes(cfg, init.index, release.index) for release in releases):
             return True
     return False
 

@@ -184,7 +184,8 @@ class Transfer:
         loose = state.loose & operation.near & ~hits
         ordered = state.made | state.heard
         unheard = (operation.near & ~ordered) | (operation.far & ~operation.near & ~state.afar)
-        unheard &= operation.certain
+        copies = self.conflicts.via_mbarrier
+        unheard &= operation.certain & ~(copies | copies >> 1)  # a copy that nobody waited for has not happened yet
         if report is not None and (hits or local or loose or unheard):
             report(Hazard(operation, hits, local, far & ~near, loose, state.others & local | loose, unheard))
         if not hits or self.changes.open:

@@ -19,7 +19,7 @@ from ptxfence.analysis.overwrite import Overwrites
 from ptxfence.analysis.paths import Paths
 from ptxfence.analysis.regions import Overlap, overlap
 from ptxfence.analysis.transfer import Hazard
-from ptxfence.analysis.universe import one_thread, varying
+from ptxfence.analysis.universe import one_thread, uniform_part, varying
 
 
 class Unordered:
@@ -62,6 +62,8 @@ class Unordered:
 
     def _races(self, access: Touch, operation: Touch) -> bool:
         crosses = access.region.peer or operation.access.multicast or operation.access.both_ctas
+        if disjoint(uniform_part(access.threads), uniform_part(operation.threads)):
+            return False  # arms of one condition of the whole CTA
         apart = disjoint(varying(access.threads), varying(operation.threads))
         if not crosses and not apart and not one_thread(operation.threads):
             return False
