@@ -115,10 +115,11 @@ class Guards:
         found = self._sets.get(index)
         if found is None:
             block = self._values.cfg.block_of(index)
-            found = self._sets[index] = unmasked(simplified(self._block(block) | self.guard(index)))
+            found = self._sets[index] = unmasked(simplified(self.block(block) | self.guard(index)))
         return found
 
-    def _block(self, block: int) -> ThreadSet:
+    def block(self, block: int) -> ThreadSet:
+        """Threads that come to a block, by the branches that dominate it."""
         chain: list[int] = []
         idom = self._values.cfg.idom
         while block not in self._blocks:

@@ -114,7 +114,7 @@ class Program:
             step.guarded = True
             step.inside = self.universe.restriction(threads, event.guard, ALL, self._accessors)
             others = negate(event.guard)
-            around = (threads - event.guard) | others
+            around = self.events.values.arriving(self.cfg.block_of(event.index)) | others
             step.outside = self.universe.restriction(around, others, event.guard, self._accessors)
         elif self.cfg.instructions[event.index].guard:
             step.guarded = True
@@ -158,9 +158,8 @@ class Program:
             learned = values.edge(block, successor)
             others = [other for other in self.cfg.succs[block] if other != successor]
             refused = values.edge(block, others[0]) if len(others) == 1 else ALL
-            last = self.cfg.blocks[block].end - 1
-            around = self.threads(last) - values.guard(last)
-            self._edges[key] = self.universe.restriction(around | learned, learned, refused, self._accessors)
+            around = values.arriving(block) | learned
+            self._edges[key] = self.universe.restriction(around, learned, refused, self._accessors)
         return self._edges[key]
 
 

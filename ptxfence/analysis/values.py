@@ -171,6 +171,10 @@ class Values:
         """Threads that take a control-flow edge once they are at its source."""
         return self.guards.edge(source, target)
 
+    def arriving(self, block: int) -> ThreadSet:
+        """Threads that come to a block: dominating branches."""
+        return self.guards.block(block)
+
     def threads(self, index: int) -> ThreadSet:
         """Threads that execute the instruction: dominating branches and its own guard."""
         return self.guards.threads(index)
