@@ -1,0 +1,103 @@
+"""Public cases and the scenarios of Triton's own tests, as PTX of ours: bug and fix (docs/cases.md).
+
+`CNNN_name.bug.ptx` shows a case as it was reported, `CNNN_name.fix.ptx` as it was repaired; `T21_*` and `T22_*` are
+scenarios of Triton's FenceInsertion and ProxyFenceInsertion tests. Expectations stand in the text (docs/corpus.md).
+`// strict: RULE` names a rule that is off by default and speaks of this line under `--strict`.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+from expectations import mismatch, run
+
+from ptxfence.analysis.report import Severity
+
+CASES = Path(__file__).parent / "cases"
+FILES = sorted(CASES.glob("*.ptx"))
+OPEN: frozenset[str] = frozenset(
+    {
+        "C022_callee_frame.bug",
+        "C023_warp_commit.bug",
+        "C028_two_stage_ring.bug",
+        "C028_two_stage_ring.fix",
+        "C029_ping_pong.bug",
+        "C035_planned_overlap.bug",
+        "C040_release_pair.fix",
+        "C041_reused_response.bug",
+        "C043_arrival_count.bug",
+        "C050_foreign_wait.bug",
+        "C052_refill_too_early.bug",
+        "C053_elected_again.bug",
+        "C055_barrier_before_wait.bug",
+        "C056_rotating_slots.bug",
+        "C056_wait_past_reuse.bug",
+        "C058_two_readers.bug",
+        "C062_bias_reduction.bug",
+        "C086_other_descriptor.bug",
+        "C088_cta_scope_arrive.bug",
+        "C089_forgotten_wait.bug",
+        "C089_forgotten_wait.fix",
+        "C119_unjoined_warps.bug",
+        "C121_leader_releases.bug",
+    }
+)
+"""Cases that the analysis does not yet judge as their expectations say; each must fail until it does."""
+
+_STRICT = re.compile(r"// strict: (\w+)")
+_TARGET = re.compile(r"^\.target (\w+)", re.MULTILINE)
+
+
+def _parameters() -> list[object]:
+    marks = pytest.mark.xfail(reason="the analysis disagrees with the case", strict=True)
+    names = [(path, path.name.removesuffix(".ptx")) for path in FILES]
+    return [pytest.param(path, id=name, marks=marks if name in OPEN else ()) for path, name in names]
+
+
+@pytest.mark.parametrize("path", _parameters())
+def test_case(path: Path) -> None:
+    text = path.read_text()
+    assert mismatch(text, path.name) == ""
+    assert _strict_only(text, path.name) == _asked(text)
+
+
+def _asked(text: str) -> set[tuple[int, str]]:
+    found: set[tuple[int, str]] = set()
+    for number, line in enumerate(text.splitlines(), 1):
+        found |= {(number, rule) for rule in _STRICT.findall(line)}
+    return found
+
+
+def _strict_only(text: str, filename: str) -> set[tuple[int, str]]:
+    """Lines and rules of the findings that only `--strict` shows."""
+    findings = run(text, filename).findings
+    return {((f.second or f.first).line, f.rule) for f in findings if f.severity is Severity.OFF}
+
+
+@pytest.mark.skipif(shutil.which("ptxas") is None, reason="no ptxas")
+def test_every_case_assembles(tmp_path: Path) -> None:
+    """One run of ptxas for all files of a target."""
+    by_target: dict[str, list[Path]] = defaultdict(list)
+    for path in FILES:
+        match = _TARGET.search(path.read_text())
+        assert match is not None, path.name
+        by_target[match[1]].append(path)
+    for target, paths in by_target.items():
+        words = ["ptxas", f"-arch={target}", "-c", *map(str, paths)]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+def test_every_bug_has_its_fix() -> None:
+    """Either both halves exist or the documentation says why one is missing."""
+    halves: dict[str, set[str]] = defaultdict(set)
+    for path in FILES:
+        name, half, _ = path.name.split(".")
+        halves[name].add(half)
+    assert len(halves) > 90
+    assert [name for name, found in halves.items() if found != {"bug", "fix"}] == []
