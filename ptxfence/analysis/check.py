@@ -20,10 +20,11 @@ from ptxfence.analysis.isa import lookup
 from ptxfence.analysis.isa_calls import call_parts, harmless
 from ptxfence.analysis.paths import Paths
 from ptxfence.analysis.program import Program
-from ptxfence.analysis.report import Counts, Finding, KernelReport, Report, Severity, Verdict
+from ptxfence.analysis.report import Confidence, Counts, Finding, KernelReport, Report, Severity, Verdict
+from ptxfence.analysis.rules import NAMES
 from ptxfence.analysis.transfer import Hazard
 from ptxfence.analysis.values import Values
-from ptxfence.analysis.witness import Witness
+from ptxfence.analysis.witness import Witness, place
 from ptxfence.grammar.function import Function
 from ptxfence.grammar.model import FunctionKind
 from ptxfence.grammar.module import Module, PtxFile
@@ -90,7 +91,7 @@ class _Kernel:
             self.function = Inlined(module, function)
         self.begin = time.perf_counter()
         self.deadline = None if timeout is None else self.begin + timeout
-        self.reasons: dict[str, None] = {}
+        self.reasons: dict[str, int | None] = {}  # what stopped the proof, and the instruction
         self.assumptions: dict[str, None] = {}
         self.findings: list[Finding] = []
         self.counts = Counts()
@@ -99,8 +100,9 @@ class _Kernel:
         try:
             self._analyse()
         except _OutOfTime:
-            self.reasons.setdefault("the time limit for one kernel has passed")
+            self.reasons.setdefault("the time limit for one kernel has passed", None)
         verdict = self._verdict()
+        self.findings.extend(self._undecided_notes())
         report = KernelReport(
             name=self.function.name,
             line=self.function.line,
@@ -178,7 +180,8 @@ class _Kernel:
                     name = "an unknown function" if callee is None else f"`{callee}`"
                     self._reason(instruction.index, f"a call of {name}, whose effect on shared memory is not known")
         if self.function.kind is FunctionKind.FUNC:
-            self.reasons.setdefault(f"line {self.function.line}: a device function that nothing in the file calls")
+            what = f"line {self.function.line}: a device function that nothing in the file calls"
+            self.reasons.setdefault(what, None)
         return bool(self.reasons)
 
     def _undecided(self, cfg: Cfg) -> None:
@@ -187,7 +190,24 @@ class _Kernel:
 
     def _reason(self, index: int, what: str) -> None:
         line = self.file.position(self.function.instructions[index].start)[0]
-        self.reasons.setdefault(f"line {line}: {what}")
+        self.reasons.setdefault(f"line {line}: {what}", index)
+
+    def _undecided_notes(self) -> list[Finding]:
+        """PF301: what stopped the proof, most useful first."""
+        return [
+            Finding(
+                rule="PF301",
+                name=NAMES["PF301"],
+                severity=Severity.NOTE,
+                confidence=Confidence.POSSIBLE,
+                kernel=self.function.name,
+                cause=None,
+                message=f"not decided: {reason}",
+                first=place(self.file, self.function, index or 0),
+                second=None,
+            )
+            for reason, index in list(self.reasons.items())[:MAX_REASONS]
+        ]
 
     def _verdict(self) -> Verdict:
         if any(f.severity >= Severity.WARNING and f.rule.startswith("PF1") for f in self.findings):

@@ -122,7 +122,7 @@ class Diagnosis:
             return None
         if self._hoisted(index, access, operation):
             return Cause.HOISTED_OUT
-        if index < access.index and self._adjacent(index, access.index):
+        if index < access.index and (self._adjacent(index, access.index) or self._same_pass(index, access.index)):
             return Cause.FENCE_BEFORE_ACCESS
         if self._adjacent(operation.index, index):
             return Cause.FENCE_AFTER_USE
@@ -183,6 +183,12 @@ class Diagnosis:
             if self.cfg.block_of(operation.index) in loop.blocks and elsewhere:
                 return True
         return False
+
+    def _same_pass(self, fence: int, access: int) -> bool:
+        """Whether the fence comes before the access in each pass of the loop that runs both."""
+        a, b = self.cfg.block_of(fence), self.cfg.block_of(access)
+        loops = self.cfg.loops_of
+        return bool(loops.get(a)) and loops.get(a) == loops.get(b) and self.cfg.dominates(a, b)
 
     def _adjacent(self, source: int, target: int) -> bool:
         """Whether the same thread comes from one to the other with no synchronisation between."""

@@ -67,7 +67,7 @@ class Findings:
         self.witness = Witness(file, flow, self.paths)
         self.overwrites = Overwrites(flow, self.paths)
         self.unordered = Unordered(flow, self.paths, self.diagnosis, self.overwrites)
-        self.reasons: dict[str, None] = {}
+        self.reasons: dict[str, int | None] = {}
         self._slots: set[int] = set()  # slot loads that have had their note
 
     def of(self, hazard: Hazard) -> Iterator[Finding]:
@@ -120,7 +120,7 @@ class Findings:
                 lost = self.flow.events.values.unresolved(index, touch.access)
                 if lost is not None and lost[0] != index:
                     reason += f" (lost at line {self.witness.line(lost[0])}: {lost[1]})"
-                self.reasons.setdefault(reason)
+                self.reasons.setdefault(reason, index)
 
     def _pairing(self, rule: str, bit: int, access: Touch, operation: Touch) -> Pairing | None:
         if self.overwrites.retired(access, operation):

@@ -136,7 +136,7 @@ def _judge(
 ) -> Iterator[Finding]:
     operation = conflicts.operations[use.number]
     remote = use.region.peer
-    published = state.peer[0] if remote else state.pub[0] | state.peer[0]
+    published = state.peer[0] if remote else state.pub[0] | state.peer[0] | state.warp[0]
     for bit, init in conflicts.touches_of((operation.near | operation.far) & ~published & ~operation.unresolved):
         mine = context.flow.threads(init.index)
         if bit in seen or (_one_leader(mine, use.threads) and not remote):

@@ -47,13 +47,16 @@ class Redundancy:
         self._dropped: set[int] = set()
 
     def fences(self) -> list[tuple[Event, Fence]]:
-        """The kernel's generic-async proxy fences in text order."""
+        """The kernel's generic-async proxy fences in text order.
+
+        The acquire half is left out: it covers nothing by itself, and the pair is the manual's own (A.3).
+        """
         found = [
             (event, fence)
             for block in self.flow.events.by_block.values()
             for event in block
             for fence in event.effect.fences
-            if fence.kind is FenceKind.ASYNC
+            if fence.kind is FenceKind.ASYNC and fence.direction is not Direction.ACQUIRE
         ]
         return sorted(found, key=lambda pair: pair[0].index)
 

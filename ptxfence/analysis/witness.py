@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from ptxfence.analysis.effects import Completion, FenceKind, GroupKind, Mode, SyncKind
 from ptxfence.analysis.events import Event, Touch
 from ptxfence.analysis.flow import Flow
+from ptxfence.analysis.inline import Routine
 from ptxfence.analysis.paths import Paths, Segment
 from ptxfence.analysis.region import Base, BaseKind, Region
 from ptxfence.analysis.report import Place, Step
@@ -106,13 +107,18 @@ class Witness:
 
     def place(self, index: int, region: Region | None = None) -> Place:
         """Where an instruction stands, in PTX and in its source language."""
-        instruction = self.function.instructions[index]
-        line, column = self.file.position(instruction.start)
-        text = " ".join(self.file.text[instruction.start : instruction.end].split())
-        if len(text) > TEXT:
-            text = text[: TEXT - 3] + "..."
-        source = self.function.source_at(index)
-        return Place(index, line, column, text, source, "" if region is None else describe(region))
+        return place(self.file, self.function, index, region)
+
+
+def place(file: PtxFile, function: Routine, index: int, region: Region | None = None) -> Place:
+    """Where an instruction of `function` stands."""
+    instruction = function.instructions[index]
+    line, column = file.position(instruction.start)
+    text = " ".join(file.text[instruction.start : instruction.end].split())
+    if len(text) > TEXT:
+        text = text[: TEXT - 3] + "..."
+    source = function.source_at(index)
+    return Place(index, line, column, text, source, "" if region is None else describe(region))
 
 
 def _shown(event: Event) -> bool:
