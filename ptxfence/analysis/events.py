@@ -106,6 +106,13 @@ class Events:
         return frozenset(e.index for e in every if e.effect.sync is not None and e.effect.sync.kind in kinds)
 
     @cached_property
+    def joins(self) -> frozenset[int]:
+        """Everything through which a thread may learn of another: barriers and waits."""
+        kinds = (SyncKind.BAR, SyncKind.WARP, SyncKind.CLUSTER_WAIT, SyncKind.MBARRIER_WAIT)
+        every = (e for block in self.by_block.values() for e in block)
+        return frozenset(e.index for e in every if e.effect.sync is not None and e.effect.sync.kind in kinds)
+
+    @cached_property
     def relaxed_cluster(self) -> bool:
         """Whether some arrival at the cluster barrier is relaxed, so that the barrier alone orders nothing."""
         every = (e.effect.sync for block in self.by_block.values() for e in block)

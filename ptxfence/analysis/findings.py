@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ptxfence.analysis.conditions import subset
 from ptxfence.analysis.diagnosis import Diagnosis, Sighting, rank
 from ptxfence.analysis.effects import Completion, Mode, Role, SyncKind
 from ptxfence.analysis.events import Touch
+from ptxfence.analysis.extent import outside, surely
 from ptxfence.analysis.flow import Flow
 from ptxfence.analysis.overwrite import Overwrites
 from ptxfence.analysis.paths import Paths
@@ -18,7 +19,7 @@ from ptxfence.analysis.regions import Overlap, overlap
 from ptxfence.analysis.report import Cause, Confidence, Finding, Severity
 from ptxfence.analysis.rules import NAMES
 from ptxfence.analysis.transfer import Hazard
-from ptxfence.analysis.universe import TID, one_thread, warp_range
+from ptxfence.analysis.universe import one_thread, warp_range
 from ptxfence.analysis.unordered import Unordered
 from ptxfence.analysis.witness import Route, Witness, describe, verb
 from ptxfence.grammar.module import PtxFile
@@ -151,7 +152,7 @@ class Findings:
             return False
         if self.overwrites.retired(access, operation):
             return False
-        return any(overlap(region, operation.region) is not Overlap.NO for region in _outside(access.region, span))
+        return any(overlap(region, operation.region) is not Overlap.NO for region in outside(access.region, span))
 
     def _rules(self, access: Touch, operation: Touch) -> tuple[str, ...]:
         """Rules that the pair breaks; an atomic that returns what it read breaks two under an async write."""
@@ -168,7 +169,7 @@ class Findings:
         if rule == "PF104":
             return Severity.WARNING if bit & self.conflicts.via_mbarrier else Severity.ERROR
         if rule == "PF102":
-            certain = self.conflicts.how(access, operation) is Overlap.CERTAIN
+            certain = surely(access.region, operation.region)
             return Severity.ERROR if certain else Severity.WARNING
         if rule == "PF103":
             if self._slot_load(access, operation):
@@ -266,16 +267,3 @@ class Findings:
 
 def _same_place(slot: Region, region: Region) -> bool:
     return (slot.base, slot.lo, slot.hi) == (region.base, region.lo, region.hi)
-
-
-def _outside(region: Region, span: tuple[int, int]) -> tuple[Region, ...]:
-    """What threads outside `span` (of tid.x) touch of a region, where its linear form tells; else nothing."""
-    terms = region.terms
-    if terms is None or any(term.varies and term.variable != TID for term in terms):
-        return ()
-    found: list[Region] = []
-    for lo, hi in ((0, span[0] - 1), (span[1], 1 << 10)):
-        inside = [replace(t, lo=max(t.lo, lo), hi=min(t.hi, hi)) if t.variable == TID else t for t in terms]
-        if lo <= hi and all(t.lo <= t.hi for t in inside):
-            found.append(replace(region, terms=tuple(inside)))
-    return tuple(found)

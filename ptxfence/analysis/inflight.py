@@ -9,12 +9,27 @@ flight is a question of phases that this analysis leaves alone.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import cached_property
 
 from ptxfence.analysis.conditions import subset
 from ptxfence.analysis.conflicts import Conflicts
 from ptxfence.analysis.context import Context
-from ptxfence.analysis.effects import Access, Completion, Copy, Fence, GroupKind, Matrix, Mode, Proxy, Role, SyncKind
+from ptxfence.analysis.effects import (
+    Access,
+    Box,
+    Completion,
+    Copy,
+    Fence,
+    GroupKind,
+    Matrix,
+    Mode,
+    Proxy,
+    Role,
+    SyncKind,
+)
 from ptxfence.analysis.events import SHARED, Event, Events, Touch, in_order
+from ptxfence.analysis.extent import MOST_THREADS, outside, surely
 from ptxfence.analysis.flow import Flow
 from ptxfence.analysis.handoff import Handoffs
 from ptxfence.analysis.program import Program, Step
@@ -23,8 +38,11 @@ from ptxfence.analysis.report import Confidence, Finding, Severity
 from ptxfence.analysis.rules import NAMES
 from ptxfence.analysis.state import State
 from ptxfence.analysis.transfer import Changes, Hazard, Transfer, commit, landed, make
+from ptxfence.analysis.universe import WARP, one_thread, warp_range
 from ptxfence.analysis.witness import describe, verb
 
+WARPGROUP = 128
+LEAST = 16
 GROUPS = (Completion.BULK_GROUP, Completion.WGMMA)
 SETTLED = (*GROUPS, Completion.MBARRIER, Completion.TCGEN05)
 
@@ -46,6 +64,9 @@ class _Ends(Transfer):
             how = touch.access.completion
             self._of[how] = self._of.get(how, 0) | 1 << number
         self._ended: dict[int, int] = {}
+        self._solo = 0  # operations that one thread of the CTA issues
+        for number, touch in enumerate(self.conflicts.touches):
+            self._solo |= 1 << number if _one_issuer(touch) else 0
 
     def access(self, step: Step, access: Access, bits: int, state: State) -> bool:
         if access.completion in GROUPS:
@@ -65,8 +86,24 @@ class _Ends(Transfer):
         if group.kind is GroupKind.COMMIT:
             commit(state)
         else:
-            self._end(landed(state, event), state)
+            ended = landed(state, event)
+            self._end(ended & self._solo & step.alone, state)
+            state.own[:] = [known & ~ended for known in state.own]  # of its own; others wait for theirs
+            state.local &= ~ended
         state.groups[:] = [a | b for a, b in zip(state.groups, others, strict=True)]
+
+    def _publish_cta(self, step: Step, state: State) -> None:
+        """Where all who issued an operation take part, it is in flight behind the barrier if it is for one of them."""
+        flying = state.own[0]
+        for bits in state.groups:
+            flying |= bits
+        super()._publish_cta(step, state)
+        renewed = step.alone & self._grouped
+        state.pub[:] = [known & ~renewed | flying & renewed for known in state.pub]
+
+    @cached_property
+    def _grouped(self) -> int:
+        return self._of.get(Completion.BULK_GROUP, 0) | self._of.get(Completion.WGMMA, 0)
 
     def synchronise(self, step: Step, event: Event, state: State) -> bool:
         changed = super().synchronise(step, event, state)
@@ -95,7 +132,7 @@ def unobserved(context: Context) -> Iterator[Finding]:
     """PF120 findings of one kernel."""
     events = context.events
     moving = [t for t in events.touches if t.is_async and t.region.space in SHARED and t.access.completion in SETTLED]
-    tracked = [t for t in moving if _fixed(t)]
+    tracked = [least for t in moving if _fixed(least := _least(t))]
     barriers = context.conflicts.barrier_regions
     reuses = [
         t
@@ -103,6 +140,7 @@ def unobserved(context: Context) -> Iterator[Finding]:
         if t.region.space in SHARED and _fixed(t) and t.access.role is not Role.TMEM_SLOT
         if not any(barrier.holds(t.region) for barrier in barriers)
     ]
+    yield from _unshared(context, tracked, reuses)
     tracked = [t for t in tracked if _may_fly(context, t, reuses)]
     if not tracked or not reuses:
         return
@@ -119,6 +157,49 @@ def unobserved(context: Context) -> Iterator[Finding]:
         flying = [t for t in pending if t.access.completion in GROUPS or not _told(context, t, reuse)]
         if flying:
             yield _finding(context, flying[0], reuse, len(flying) - 1)
+
+
+def _unshared(context: Context, tracked: list[Touch], reuses: list[Touch]) -> Iterator[Finding]:
+    """Reuses by threads to whom nothing hands on that the issuers have waited."""
+    syncs = context.events.joins
+    for reuse in reuses:
+        for flying in tracked:
+            if flying.access.completion not in GROUPS or not _clash(flying.access, reuse.access):
+                continue
+            if not _by_others(flying, reuse):
+                continue
+            waits = _group_waits(context, flying)
+            if any(context.witness.paths.reaches(wait, reuse.index, syncs) for wait in waits):
+                yield _finding(context, flying, reuse, 0)
+                break
+
+
+def _by_others(flying: Touch, reuse: Touch) -> bool:
+    """Whether threads other than those that wait for the operation touch its bytes for certain."""
+    span = warp_range(flying.threads)
+    if flying.access.completion is Completion.WGMMA:
+        users = warp_range(reuse.threads) or (0, MOST_THREADS)
+        many = span is None or span[1] - span[0] > WARPGROUP
+        shared = not any(term.varies for term in flying.region.terms or ())
+        return many and shared and users[1] - users[0] > WARPGROUP and surely(flying.region, reuse.region)
+    if not _one_issuer(flying) or span is None or subset(reuse.threads, flying.threads):
+        return False
+    return any(surely(flying.region, part) for part in outside(reuse.region, span))
+
+
+def _one_issuer(touch: Touch) -> bool:
+    span = warp_range(touch.threads)
+    return one_thread(touch.threads) and span is not None and span[1] - span[0] == WARP
+
+
+def _least(touch: Touch) -> Touch:
+    """The touch with the bytes that it certainly has: of a tensor box the first sixteen."""
+    region = touch.region
+    if not isinstance(touch.access.footprint, Box) or region.lo is None:
+        return touch
+    exact = not any(term.lo != term.hi for term in region.terms or ())
+    least = replace(region, hi=region.lo + LEAST, width=LEAST, exact=exact, bounded_by="", step=0, span=0)
+    return replace(touch, region=least)
 
 
 def _may_fly(context: Context, flying: Touch, reuses: list[Touch]) -> bool:
@@ -190,7 +271,7 @@ def _told_between(context: Context, waits: list[Event], flying: Touch, reuse: To
 def _finding(context: Context, flying: Touch, reuse: Touch, more: int) -> Finding:
     witness = context.witness
     first, second = flying.region, reuse.region
-    certain = first.holds(second) or second.holds(first)
+    certain = surely(first, second) or first.holds(second) or second.holds(first)
     how = flying.access.completion
     others = f" (and {more} more like it)" if more else ""
     message = (

@@ -1,0 +1,49 @@
+"""Which bytes a region covers over all its threads, and over some of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ptxfence.analysis.region import Region
+from ptxfence.analysis.regions import Overlap, overlap
+from ptxfence.analysis.universe import TID
+
+MOST_THREADS = 1 << 10
+
+
+def outside(region: Region, span: tuple[int, int]) -> tuple[Region, ...]:
+    """What threads outside `span` (of tid.x) touch of a region, where its linear form tells; else nothing."""
+    terms = region.terms
+    if terms is None or any(term.varies and term.variable != TID for term in terms):
+        return ()
+    found: list[Region] = []
+    for lo, hi in ((0, span[0] - 1), (span[1], MOST_THREADS)):
+        inside = [replace(t, lo=max(t.lo, lo), hi=min(t.hi, hi)) if t.variable == TID else t for t in terms]
+        if lo <= hi and all(t.lo <= t.hi for t in inside):
+            found.append(replace(region, terms=tuple(inside)))
+    return tuple(found)
+
+
+def dense(region: Region) -> bool:
+    """Whether the threads together touch every byte of the region's bounds, each time it is executed."""
+    if not region.exact or region.terms is None or not region.bounded:
+        return False
+    covered = region.width
+    for term in sorted(region.terms, key=lambda t: abs(t.scale * t.step)):
+        if term.hi == term.lo:
+            continue
+        stride = abs(term.scale * term.step)
+        if term.defs or not term.varies or stride > covered:
+            return False
+        covered += stride * ((term.hi - term.lo) // term.step)
+    assert region.lo is not None
+    assert region.hi is not None
+    return covered >= region.hi - region.lo
+
+
+def surely(a: Region, b: Region) -> bool:
+    """Whether the two overlap for certain."""
+    how = overlap(a, b)
+    if how is not Overlap.MAYBE:
+        return how is Overlap.CERTAIN
+    return a.peer == b.peer and a.base is not None and a.base == b.base and dense(a) and dense(b)
