@@ -17,10 +17,10 @@ from ptxfence.rewrite.draft import Draft
 from ptxfence.rewrite.edits import remove_statement, replace_opcode
 from ptxfence.rewrite.forms import OWN, cycles_of
 from ptxfence.rewrite.kernel import Kernel
-from ptxfence.rewrite.patch import Saving, Wishes, demands, repairable
 from ptxfence.rewrite.placement import LOOP_FACTOR, Placed, plan
 from ptxfence.rewrite.recheck import recheck
 from ptxfence.rewrite.roots import roots, routine
+from ptxfence.rewrite.wishes import Saving, Wishes, demands, repairable
 
 ADVICE = ("PF201", "PF202", "PF203")
 MAX_STEPS = 64

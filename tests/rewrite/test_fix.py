@@ -15,9 +15,10 @@ from ptxfence.errors import RecheckError
 from ptxfence.grammar import parse
 from ptxfence.rewrite import assemble, patch
 from ptxfence.rewrite.edits import diff
-from ptxfence.rewrite.patch import Patch, fix, repairable
+from ptxfence.rewrite.patch import Patch, fix
 from ptxfence.rewrite.recheck import recheck
 from ptxfence.rewrite.roots import roots
+from ptxfence.rewrite.wishes import repairable
 
 ROOT = Path(__file__).parent.parent.parent
 HAND = ROOT / "corpus" / "hand"
