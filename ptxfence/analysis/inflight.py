@@ -29,10 +29,11 @@ from ptxfence.analysis.effects import (
     SyncKind,
 )
 from ptxfence.analysis.events import SHARED, Event, Events, Touch, in_order
-from ptxfence.analysis.extent import MOST_THREADS, outside, surely
+from ptxfence.analysis.extent import MOST_THREADS, dense, outside, surely
 from ptxfence.analysis.flow import Flow
 from ptxfence.analysis.handoff import Handoffs
 from ptxfence.analysis.program import Program, Step
+from ptxfence.analysis.region import Region
 from ptxfence.analysis.regions import Overlap, overlap
 from ptxfence.analysis.report import Confidence, Finding, Severity
 from ptxfence.analysis.rules import NAMES
@@ -65,8 +66,13 @@ class _Ends(Transfer):
             self._of[how] = self._of.get(how, 0) | 1 << number
         self._ended: dict[int, int] = {}
         self._solo = 0  # operations that one thread of the CTA issues
+        self._shared = 0  # bulk operations of several threads: whose wait ends whose is not followed
         for number, touch in enumerate(self.conflicts.touches):
-            self._solo |= 1 << number if _one_issuer(touch) else 0
+            bulk = touch.access.completion is Completion.BULK_GROUP
+            if _one_issuer(touch):
+                self._solo |= 1 << number
+            elif bulk:
+                self._shared |= 1 << number
 
     def access(self, step: Step, access: Access, bits: int, state: State) -> bool:
         if access.completion in GROUPS:
@@ -87,7 +93,7 @@ class _Ends(Transfer):
             commit(state)
         else:
             ended = landed(state, event)
-            self._end(ended & self._solo & step.alone, state)
+            self._end(ended & (self._solo & step.alone | self._shared), state)
             state.own[:] = [known & ~ended for known in state.own]  # of its own; others wait for theirs
             state.local &= ~ended
         state.groups[:] = [a | b for a, b in zip(state.groups, others, strict=True)]
@@ -154,7 +160,8 @@ def unobserved(context: Context) -> Iterator[Finding]:
     for hazard in hazards:
         reuse = hazard.operation.touch
         pending = (touch for _, touch in conflicts.touches_of(hazard.accesses) if touch.index != reuse.index)
-        flying = [t for t in pending if t.access.completion in GROUPS or not _told(context, t, reuse)]
+        proven = (t for t in pending if _provable(t.region, reuse.region))
+        flying = [t for t in proven if t.access.completion in GROUPS or not _told(context, t, reuse)]
         if flying:
             yield _finding(context, flying[0], reuse, len(flying) - 1)
 
@@ -181,7 +188,8 @@ def _by_others(flying: Touch, reuse: Touch) -> bool:
         users = warp_range(reuse.threads) or (0, MOST_THREADS)
         many = span is None or span[1] - span[0] > WARPGROUP
         shared = not any(term.varies for term in flying.region.terms or ())
-        return many and shared and users[1] - users[0] > WARPGROUP and surely(flying.region, reuse.region)
+        touched = dense(reuse.region) and (flying.region.holds(reuse.region) or reuse.region.holds(flying.region))
+        return many and shared and users[1] - users[0] > WARPGROUP and touched
     if not _one_issuer(flying) or span is None or subset(reuse.threads, flying.threads):
         return False
     return any(surely(flying.region, part) for part in outside(reuse.region, span))
@@ -216,11 +224,11 @@ def _may_fly(context: Context, flying: Touch, reuses: list[Touch]) -> bool:
 
 
 def _exposed(context: Context, flying: Touch, reuse: Touch, waits: frozenset[int]) -> bool:
-    """Whether a way to the reuse has no wait, or, for a bulk group, no barrier behind the issuer's wait."""
+    """Whether a way to the reuse has no wait, or, for other threads than the issuers, no barrier behind it."""
     paths = context.witness.paths
     if paths.reaches(flying.index, reuse.index, waits):
         return True
-    if flying.access.completion is not Completion.BULK_GROUP or subset(reuse.threads, flying.threads):
+    if flying.access.completion is Completion.BULK_GROUP and subset(reuse.threads, flying.threads):
         return False
     return any(paths.reaches(wait, reuse.index, context.events.barriers) for wait in waits)
 
@@ -271,7 +279,6 @@ def _told_between(context: Context, waits: list[Event], flying: Touch, reuse: To
 def _finding(context: Context, flying: Touch, reuse: Touch, more: int) -> Finding:
     witness = context.witness
     first, second = flying.region, reuse.region
-    certain = surely(first, second) or first.holds(second) or second.holds(first)
     how = flying.access.completion
     others = f" (and {more} more like it)" if more else ""
     message = (
@@ -284,8 +291,8 @@ def _finding(context: Context, flying: Touch, reuse: Touch, more: int) -> Findin
     return Finding(
         rule="PF120",
         name=NAMES["PF120"],
-        severity=Severity.ERROR if certain else Severity.WARNING,
-        confidence=Confidence.CERTAIN if certain and first.exact and second.exact else Confidence.LIKELY,
+        severity=Severity.ERROR,
+        confidence=Confidence.CERTAIN if first.exact and second.exact else Confidence.LIKELY,
         kernel=context.events.function.name,
         cause=None,
         message=message,
@@ -293,6 +300,14 @@ def _finding(context: Context, flying: Touch, reuse: Touch, more: int) -> Findin
         second=witness.place(reuse.index, second),
         path=witness.steps(flying, reuse, route),
     )
+
+
+def _provable(flying: Region, reuse: Region) -> bool:
+    """Whether the reuse certainly touches bytes of the operation. What only may meet stays silent: bounds of swizzled
+    addresses reach into neighbouring buffers, and a pipeline's phases are not followed here."""
+    if surely(flying, reuse):
+        return True
+    return dense(reuse) and (reuse.holds(flying) or flying.holds(reuse))
 
 
 def _clash(flying: Access, reuse: Access) -> bool:

@@ -9,9 +9,10 @@ from ptxfence.analysis.conditions import ALL, ThreadSet, subset
 from ptxfence.analysis.conflicts import Conflicts
 from ptxfence.analysis.effects import FenceKind, SyncKind
 from ptxfence.analysis.events import Event, Events, Touch
-from ptxfence.analysis.universe import Restriction, Universe, negate, varying
+from ptxfence.analysis.universe import WARP, Restriction, Universe, negate, one_thread, varying, warp_range
 
 MAX_DEPTH = 16
+MOST_THREADS = 1024
 
 
 @dataclass(slots=True)
@@ -29,6 +30,7 @@ class Step:
     redefines: tuple[int, ...] = ()
     staled: int = 0
     alone: int = 0  # accesses that no other thread makes than those that run this step
+    beyond: int = 0  # accesses that other warps make, where one warp alone runs this step
 
 
 class Program:
@@ -82,6 +84,7 @@ class Program:
             masks[touch.threads] = masks.get(touch.threads, 0) | 1 << number
         self._makers = tuple((mask, threads) for threads, mask in masks.items())
         self._within: dict[ThreadSet, int] = {}
+        self._beyond: dict[tuple[int, int], int] = {}
         return tuple((mask, threads) for mask, threads in self._makers if threads)
 
     def _group_depth(self) -> int:
@@ -120,6 +123,7 @@ class Program:
             step.guarded = True
         step.members = self.universe.members(threads)
         step.alone = self._made_within(threads)
+        step.beyond = self._made_beyond(threads)
         publishes = event.effect.sync is not None or event.flag is not None
         if publishes or any(fence.kind is FenceKind.THREAD for fence in event.effect.fences):
             step.cta = self.universe.helpers(threads, warp=False)
@@ -135,6 +139,19 @@ class Program:
                 outside |= 0 if subset(accessor, inside) else mask
             self._within[inside] = ~outside
         return self._within[inside]
+
+    def _made_beyond(self, threads: ThreadSet) -> int:
+        """Accesses of other warps than the one warp whose thread runs a step; 0 where several warps may."""
+        span = warp_range(threads)
+        if not one_thread(threads) or span is None or span[1] - span[0] != WARP:
+            return 0
+        if span not in self._beyond:
+            found = 0
+            for mask, accessor in self._makers:
+                lo, hi = warp_range(accessor) or (0, self.events.values.builder.launch.threads or MOST_THREADS)
+                found |= mask if lo < span[0] or hi > span[1] else 0
+            self._beyond[span] = found
+        return self._beyond[span]
 
     def hop(self, block: int) -> int:
         """The block where something happens next: empty blocks with one way out are passed over."""

@@ -14,6 +14,7 @@ Single sets:
   heard    made by another thread and ordered before this point by some synchronisation; `afar`: by a peer CTA's
   others   made by other threads that took this way too, neither fenced by all who made it nor published
   loose    handed over by a thread that was not the only one to make it, the rest neither fenced nor ordered
+  apart    handed over by one thread although whole other warps made it too, which nothing has joined with it
   stale    made under a predicate that a loop has redefined since
   groups[k] cp.async (or other grouped operations) with k commits since, in flight
   carry    facts that a cluster arrive has taken along; `news` is what it tells of at all
@@ -30,6 +31,7 @@ class State:
     __slots__ = (
         "absorbed",
         "afar",
+        "apart",
         "behind",
         "carry",
         "groups",
@@ -61,6 +63,7 @@ class State:
         self.unjoined = 0
         self.others = 0
         self.loose = 0
+        self.apart = 0
         self.made = 0
         self.heard = 0
         self.afar = 0
@@ -84,6 +87,7 @@ class State:
         new.unjoined = self.unjoined
         new.others = self.others
         new.loose = self.loose
+        new.apart = self.apart
         new.made = self.made
         new.heard = self.heard
         new.afar = self.afar
@@ -116,6 +120,7 @@ class State:
             | (other.afar & ~self.afar)
             | (other.others & ~self.others)
             | (other.loose & ~self.loose)
+            | (other.apart & ~self.apart)
             | (other.stale & ~self.stale)
             | (other.carry & ~self.carry)
             | (other.news & ~self.news)
@@ -133,6 +138,7 @@ class State:
         self.afar |= other.afar
         self.others |= other.others
         self.loose |= other.loose
+        self.apart |= other.apart
         self.stale |= other.stale
         self.carry |= other.carry
         self.news |= other.news

@@ -32,6 +32,7 @@ class Message:
     """What a release hands over: unfenced own and published facts, peer facts, and what it knows of.
 
     `loose` are accesses that other threads made as well, whose part is neither fenced nor ordered before the release.
+    `apart` are those that whole other warps made, fenced or not, which the sender has not joined.
     """
 
     own: int
@@ -40,6 +41,7 @@ class Message:
     known: int
     loose: int = 0
     heard: int = 0
+    apart: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,13 +183,14 @@ class Transfer:
         far = state.peer[0] & operation.far
         hits = near | far
         local = state.local & operation.near & ~hits
-        loose = state.loose & operation.near & ~hits
+        loose = (state.loose | state.apart) & operation.near & ~hits
         ordered = state.made | state.heard
         unheard = (operation.near & ~ordered) | (operation.far & ~operation.near & ~state.afar)
         copies = self.conflicts.via_mbarrier
         unheard &= operation.certain & ~(copies | copies >> 1)  # a copy that nobody waited for has not happened yet
         if report is not None and (hits or local or loose or unheard):
-            report(Hazard(operation, hits, local, far & ~near, loose, state.others & local | loose, unheard))
+            bare = state.others & local | loose & state.loose
+            report(Hazard(operation, hits, local, far & ~near, loose, bare, unheard))
         if not hits or self.changes.open:
             return 0
         return hits | self.conflicts.closures[operation.touch.number]
@@ -268,7 +271,7 @@ class Transfer:
             state.pub[g] = bits
         state.own[:] = [0] * len(state.own)
         state.warp[:] = [0] * len(state.warp)
-        state.local = state.unjoined = state.others = state.loose = 0
+        state.local = state.unjoined = state.others = state.loose = state.apart = 0
         state.heard |= state.made
 
     def _combined(self, step: Step, state: State, g: int) -> int:
@@ -288,7 +291,8 @@ class Transfer:
             known |= flying << 1
         loose = state.others & ~step.alone & ~own
         heard = state.made | state.heard | own
-        message = Message(own, state.meet(state.pub, step.cta[0]), state.peer[0], known, loose, heard)
+        pub = state.meet(state.pub, step.cta[0])
+        message = Message(own, pub, state.peer[0], known, loose, heard, state.local & step.beyond)
         return self._leave(event.index, message)
 
     def _leave(self, index: int, message: Message) -> bool:
@@ -302,6 +306,7 @@ class Transfer:
                 old.known & message.known,
                 old.loose | message.loose,
                 old.heard | message.heard,
+                old.apart | message.apart,
             )
         self.messages[index] = message
         return message != old
@@ -315,7 +320,7 @@ class Transfer:
         waiter = self.handoffs.waiters.get(event.index)
         if waiter is None:
             return
-        own = pub = peer = covered = known = loose = heard = afar = 0
+        own = pub = peer = covered = known = loose = heard = afar = apart = joined = 0
         for group in waiter.groups:
             group_covered = group_known = -1
             for release in group:
@@ -330,6 +335,8 @@ class Transfer:
                 pub |= 0 if release.index in waiter.near else message.pub
                 loose |= message.loose
                 heard |= message.heard
+                apart |= message.apart
+                joined |= message.heard & ~message.apart
                 afar |= message.heard if crosses and _reaches_peers(release) else 0
                 peer |= message.peer | (message.own | message.pub if crosses else 0)
                 group_covered &= ~(message.own | message.pub | message.peer)
@@ -342,6 +349,7 @@ class Transfer:
             state.peer[g] = peer | state.peer[g]
         state.known |= known
         state.loose |= loose
+        state.apart |= apart & ~joined
         state.heard |= heard
         state.afar |= afar
 
@@ -418,6 +426,7 @@ def restrict(state: State, by: Restriction) -> None:
     if by.own_drop:
         keep = ~(by.own_drop & ~state.stale)
         state.own[:] = [bits & keep for bits in state.own]
+        state.groups[:] = [bits & keep for bits in state.groups]
         state.local &= keep
         state.unjoined &= keep
         state.made &= keep
