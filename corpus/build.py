@@ -1,7 +1,7 @@
 """Rebuilds corpus/ptx from the sources beside it, with compilers from the package registry; needs no GPU.
 
     python corpus/build.py                      # everything that is committed
-    python corpus/build.py --all-triton --out /tmp/farm --tools /tmp/tools   # every Triton release, every kernel
+    python corpus/build.py --all-triton --out build/farm --tools build/tools   # every Triton release, every kernel
 
 The output is deterministic: the same compiler release gives the same bytes wherever it is run.
 """
