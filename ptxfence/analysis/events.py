@@ -124,7 +124,7 @@ class Events:
         found: dict[bool, list[int]] = {False: [], True: []}
         for event in (e for block in self.by_block.values() for e in block):
             sync = event.effect.sync
-            if sync is None or self.values.threads(event.index):
+            if sync is None or any(atom.varies for atom in self.values.threads(event.index)):
                 continue
             if sync.kind is SyncKind.CLUSTER_WAIT and sync.order is not Order.RELAXED:
                 found[True].append(event.index)

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from ptxfence.analysis.effects import Flow
 from ptxfence.analysis.isa import lookup
-from ptxfence.analysis.isa_calls import BRANCH, call_parts, copy_opcode, returns
+from ptxfence.analysis.isa_calls import BRANCH, call_parts, copy_opcode, parameter_access, returns
 from ptxfence.grammar.function import Function
 from ptxfence.grammar.instruction import Instruction
 from ptxfence.grammar.model import Address, Negated, Operand, Pair, Register, SourceLocation, Symbol, Variable, Vector
@@ -82,7 +82,9 @@ class Names:
         self._formals = {v.name for v in (*function.params, *function.returns) if v.space == "reg"}
 
     def register(self, name: str) -> str:
-        return f"{name}@{self.site}" if self.site else name
+        if self.site and (name in self._registers or name in self._formals):
+            return f"{name}@{self.site}"
+        return name  # a special register, say
 
     def symbol(self, name: str) -> str:
         if name in self._symbols:
@@ -152,6 +154,7 @@ class Inlined:
         self._code: list[Copy] = []
         self._owner: list[tuple[Function, int]] = []
         self._sites = 0
+        self._stored: dict[tuple[str, int], Operand] = {}
         self.labels: dict[str, int] = {}
         self.targets: dict[str, tuple[str, ...]] = {}
         self.registers = _Types()
@@ -197,9 +200,30 @@ class Inlined:
         operands: tuple[Operand, ...] | None = None,
     ) -> Copy:
         copy = Copy(instruction, names, len(self._code), opcode=opcode, operands=operands)
+        if opcode is None:
+            copy = self._parameter(copy, names)
         self._code.append(copy)
         self._owner.append((function, instruction.index))
         return copy
+
+    def _parameter(self, copy: Copy, names: Names) -> Copy:
+        """A load of a call's parameter that one store has filled takes the value straight from there.
+
+        Parameter variables live from the stores before a call to the loads behind it (PTX ISA 7.1), so the text
+        between holds nothing that could change what was stored.
+        """
+        found = parameter_access(copy.opcode, copy.operands)
+        if found is None or copy.guard is not None:
+            return copy
+        place, value, stores = found
+        if stores:
+            self._stored[place] = value
+            return copy
+        if place not in self._stored or not isinstance(copy.operands[0], Register):
+            return copy
+        kind = self.registers.get(copy.operands[0].name, "b64")
+        taken = (copy.operands[0], self._stored[place])
+        return Copy(copy.origin, names, copy.index, opcode=copy_opcode(kind), operands=taken)
 
     def _call(self, caller: Function, instruction: Instruction, names: Names, chain: tuple[str, ...]) -> bool:
         """Substitutes a call; False where that is not possible."""

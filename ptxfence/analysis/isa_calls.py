@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ptxfence.grammar.model import Operand, Symbol, Vector
+from ptxfence.grammar.model import Address, Operand, Symbol, Vector
 
 BRANCH = "bra.uni"
 """Opcode of an unconditional branch, for control flow that an analysis puts in place of a call."""
@@ -48,6 +48,24 @@ def call_parts(operands: Sequence[Operand]) -> tuple[tuple[Operand, ...], str | 
     return results, callee.name if isinstance(callee, Symbol) else None, arguments
 
 
+def parameter_access(
+    opcode: str, operands: Sequence[Operand]
+) -> tuple[tuple[str, int], Operand, bool] | None:
+    """What a scalar load or store of a parameter variable touches: (variable, offset), value, whether it stores."""
+    stores = opcode.startswith("st.param")
+    if not (stores or opcode.startswith("ld.param")) or len(operands) != 2:
+        return None
+    address, value = operands if stores else (operands[1], operands[0])
+    if not isinstance(address, Address) or not isinstance(address.base, Symbol) or isinstance(value, Vector):
+        return None
+    return (address.base.name, address.base.offset + address.offset), value, stores
+
+
 def harmless(callee: str | None) -> bool:
     """Whether a call of a function without a body leaves shared memory and synchronisation alone."""
     return callee in HARMLESS
+
+
+def stores_tensor_memory(opcode: str) -> bool:
+    """tcgen05.st: its value leaves the registers as with any store, in an order that ptxas keeps (PTX ISA 9.7.16)."""
+    return opcode.startswith("tcgen05.st.")

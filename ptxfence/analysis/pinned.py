@@ -12,6 +12,7 @@ from collections import deque
 from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.effects import Effect, GroupKind, Mode, SyncKind
 from ptxfence.analysis.isa import effect, lookup
+from ptxfence.analysis.isa_calls import stores_tensor_memory
 from ptxfence.grammar.model import Address, Negated, Operand, Pair, Register, Vector
 
 RELEASES = frozenset(
@@ -68,6 +69,9 @@ def _scan(cfg: Cfg, begin: int, end: int, tainted: set[str], target: int, load: 
         quick = lookup(instruction.opcode)
         if index in (target, load) or (quick.sync is not None and quick.sync.kind in RELEASES):
             return False
+        stored = stores_tensor_memory(instruction.opcode)
+        if stored and any(name in tainted for operand in instruction.operands for name in names(operand)):
+            return True
         if quick.relevant:
             what = effect(instruction.opcode, instruction.operands)
             if _pins(what, instruction.guard, instruction.operands, tainted):

@@ -13,6 +13,7 @@ from math import gcd
 from typing import TYPE_CHECKING
 
 from ptxfence.analysis.effects import Space
+from ptxfence.analysis.isa import effect
 from ptxfence.analysis.region import Base, BaseKind, Region, Term
 from ptxfence.analysis.values_domain import Span, Value, bounds, plain
 from ptxfence.analysis.values_env import Env
@@ -89,7 +90,7 @@ def _resolve(values: Values, node: Node, value: Value, space: Space) -> tuple[Sp
         return space, Base(BaseKind.SYMBOL, values.builder.canonical(name)), tuple(offsets), peer
     opaque = opaque_base(node)
     if opaque is not None and names <= {""}:
-        if space is Space.ANY and _kernel_parameter(values, opaque):
+        if space is Space.ANY and _never_shared(values, opaque):
             space = Space.GLOBAL
         rest = values.solver.graph.add(node, opaque, 64, -1)
         value = values.solver.evaluate(rest)
@@ -98,9 +99,18 @@ def _resolve(values: Values, node: Node, value: Value, space: Space) -> tuple[Sp
     return space, None, None, peer
 
 
-def _kernel_parameter(values: Values, node: Node) -> bool:
-    """Whether a pointer comes from the launch: shared memory has no address before that."""
-    return values.function.kind is FunctionKind.ENTRY and str(node.data[0]).startswith("param")
+def _never_shared(values: Values, node: Node) -> bool:
+    """Whether a pointer cannot be a shared address: it comes from the launch, when there is none yet, or from global
+    or constant memory, where no compiler keeps one."""
+    name = str(node.data[0])
+    if name.startswith("param"):
+        return values.function.kind is FunctionKind.ENTRY
+    if not name.startswith("ld@"):
+        return False
+    index = int(name.split("@")[1].split(".")[0].split("(")[0])
+    instruction = values.cfg.instructions[index]
+    spaces = {access.space for access in effect(instruction.opcode, instruction.operands).accesses}
+    return spaces <= {Space.GLOBAL, Space.CONST}
 
 
 def _declared_space(values: Values, names: set[str]) -> Space | None:

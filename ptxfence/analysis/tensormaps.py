@@ -59,9 +59,21 @@ def unfenced(context: Context) -> Iterator[Finding]:
             use = hazard.operation.touch
             reaching = (touch for _, touch in conflicts.touches_of(hazard.accesses))
             write = next((touch for touch in reaching if touch.region.base == use.region.base), None)
-            if write is not None and use.index not in seen:
+            if write is not None and use.index not in seen and not _on_some_path(context, write, use, kind.half):
                 seen.add(use.index)
                 yield _finding(context, write, use, kind.half)
+
+
+def _on_some_path(context: Context, write: Touch, use: Touch, half: Direction) -> bool:
+    """Whether some path has the half. Kernels acquire under a flag that says whether the map has changed; that the
+    other paths cannot follow a modification is beyond this analysis."""
+    paths, ends = context.witness.paths, (write.index, use.index)
+    return any(
+        paths.reaches(write.index, event.index, ends) and paths.reaches(event.index, use.index, ends[:1])
+        for event in in_order(context.events)
+        for fence in event.effect.fences
+        if fence.kind is FenceKind.TENSORMAP and fence.direction is half
+    )
 
 
 def _plainly_fenced(context: Context, write: Touch, use: Touch) -> bool:
