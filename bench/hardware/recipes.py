@@ -2,7 +2,7 @@
 
     python3 recipes.py [NAME ...]     cuda-core driver load nvrtc cupy numba
 
-Prints one line each: right, WRONG, or what is missing. Exit status 1 if one was wrong.
+Prints one line each: right, WRONG, FAILED, or what is missing. Exit status 1 if one was wrong or failed.
 """
 
 from __future__ import annotations
@@ -172,6 +172,10 @@ def main(words: list[str]) -> int:
             wrong = RECIPES[name]()
         except ImportError as error:
             print(f"{name}: not here: {error}", flush=True)
+            continue
+        except Exception as error:  # the other recipes run all the same
+            print(f"{name}: FAILED: {type(error).__name__}: {' '.join(str(error).split())[:200]}", flush=True)
+            status = 1
             continue
         print(f"{name}: {'right' if not wrong else f'WRONG: {wrong} words'}", flush=True)
         status |= wrong > 0

@@ -115,6 +115,19 @@ def test_the_program_s_own_sitecustomize_still_runs(tmp_path: Path):
     assert result.stdout.split() == ["its", "own", str(tmp_path / "sitecustomize.py")]
 
 
+def test_children_started_with_the_path_of_their_parent_are_watched(tmp_path: Path):
+    """So torch starts Inductor's compile workers: with `sys.path` as `PYTHONPATH`."""
+    (tmp_path / "sitecustomize.py").write_text("import sys; sys.marker = 'its own'\n")
+    child = "import sys; print(sys.marker, 'ptxfence.integrations.activate' in sys.modules)"
+    program = (
+        "import os, subprocess, sys; path = os.pathsep.join(sys.path); "
+        f"subprocess.run([sys.executable, '-c', {child!r}], env={{**os.environ, 'PYTHONPATH': path}}, check=True)"
+    )
+    python = os.path.realpath(sys.executable)
+    result = watched([python, "-c", program], {**_bare(), "PYTHONPATH": str(tmp_path)}, "--quiet")
+    assert result.stdout.split() == ["its", "own", "True"], result.stderr
+
+
 def test_another_interpreter_finds_what_we_need_and_nothing_else_of_ours():
     """The interpreter behind the virtual environment has neither ptxfence nor lark."""
     program = (

@@ -1,4 +1,4 @@
-"""Found first on `PYTHONPATH` under `ptxfence run`: makes ptxfence importable, activates it, steps aside.
+"""Found first on `PYTHONPATH` under `ptxfence run`: makes ptxfence importable, activates it, runs the next one.
 
 `PTXFENCE_ROOTS` lists `NAME=FOLDER` pairs: where ptxfence and what it needs lie. They are found only by these names
 and only where the program has no module of that name, so that nothing else of our installation gets into the program.
@@ -11,9 +11,14 @@ import sys
 
 
 def _next_customization() -> None:
-    """Runs the `sitecustomize` that this one hides."""
+    """Runs the `sitecustomize` that this one hides.
+
+    Our folder comes back to `sys.path` afterwards: torch starts its compile workers with `sys.path` as `PYTHONPATH`.
+    """
     here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
+    others = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
+    listed = len(others) < len(sys.path)
+    sys.path[:] = others
     ours = sys.modules.pop("sitecustomize", None)
     try:
         __import__("sitecustomize")
@@ -22,6 +27,9 @@ def _next_customization() -> None:
             raise
         if ours is not None:
             sys.modules["sitecustomize"] = ours
+    finally:
+        if listed:
+            sys.path.insert(0, here)
 
 
 class _Roots:
