@@ -6,6 +6,8 @@ that no rule understands become variables of their own (`ld@17`), equal only to 
 
 from __future__ import annotations
 
+from functools import cache
+
 from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.inline import Copy, Routine
 from ptxfence.analysis.isa_operations import Op, operation
@@ -13,7 +15,7 @@ from ptxfence.analysis.values_cycles import COUNTER
 from ptxfence.analysis.values_domain import interval
 from ptxfence.analysis.values_enumerate import thread_only, uniform_in_warps
 from ptxfence.analysis.values_nodes import Node
-from ptxfence.analysis.values_ops import HANDLERS
+from ptxfence.analysis.values_ops import HANDLERS, fits
 from ptxfence.analysis.values_solve import PhiArgs, Solver
 from ptxfence.analysis.values_sources import Sources
 from ptxfence.analysis.values_special import Launch, is_uniform_name, special_register
@@ -105,7 +107,7 @@ class Builder:
 
     def _undefined(self, name: str) -> Node:
         kind = self.function.registers.get(name, "b64")
-        width = 1 if kind == "pred" else int("".join(c for c in kind if c.isdigit()) or 64)
+        width = _width(kind)
         return self.graph.var(f"undef {name}", width)
 
     # --- demand ----------------------------------------------------------------------------------
@@ -167,7 +169,9 @@ class Builder:
         op = operation(instruction.opcode)
         handler = HANDLERS.get(op.name)
         position = _position(instruction.operands[0], register)
-        node = handler(Sources(self, instruction, op, position)) if handler else None
+        node = None
+        if handler is not None and fits(op, instruction.operands):
+            node = handler(Sources(self, instruction, op, position))
         if node is None:
             node = self.unknown(instruction, op, position)
         if instruction.guard is None:
@@ -245,7 +249,7 @@ class Builder:
     def _open(self, ref: Ref) -> None:
         register, block = str(ref[0]), int(ref[1])
         kind = self.function.registers.get(register, "b64")
-        width = 1 if kind == "pred" else int("".join(c for c in kind if c.isdigit()) or 64)
+        width = _width(kind)
         self._placeholders[ref] = self.graph.phi(register, block, width)
 
     def _close(self, ref: Ref, since: int) -> None:
@@ -319,6 +323,12 @@ def _read(operands: tuple[Operand, ...]) -> list[str]:
             case _:
                 pass
     return names
+
+
+@cache
+def _width(kind: str) -> int:
+    """Bits of a register type."""
+    return 1 if kind == "pred" else int("".join(c for c in kind if c.isdigit()) or 64)
 
 
 def _position(operand: Operand, register: str) -> int:

@@ -17,6 +17,7 @@ from ptxfence.analysis.values_nodes import Node
 # An expression lies in the circular interval [lo, hi] modulo 2**width.
 Constraint = tuple[Node, int, int, int]
 
+MOST_TERMS = 16  # a bound on a longer sum says next to nothing of its terms
 NEGATED = {"eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le"}
 SWAPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "gt": "lt", "le": "ge", "ge": "le"}
 
@@ -203,6 +204,8 @@ def _push_select(graph: Graph, node: Node, lo: int, hi: int, width: int, depth: 
 
 
 def _push_linear(graph: Graph, node: Node, lo: int, hi: int, width: int, depth: int) -> Iterator[Constraint]:
+    if len(node.terms) > MOST_TERMS:
+        return
     lo, hi = lo - node.const, hi - node.const
     atom, k = node.terms[0]
     if len(node.terms) > 1 or k not in (1, -1):

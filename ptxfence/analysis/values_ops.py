@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ptxfence.analysis.isa_operations import Op
 from ptxfence.analysis.values_nodes import Node
 from ptxfence.analysis.values_sources import Sources, compare, predicate
-from ptxfence.grammar.model import Address, Symbol, Vector
+from ptxfence.grammar.model import Address, Operand, Symbol, Vector
 
 WINDOW = "@shared"  # generic address of the shared window minus zero
 PEER = "@peer"
+_AMOUNT = 0xFFFFFFFF  # shift amounts are 32-bit unsigned (PTX ISA 9.7.8)
 
 
 def _add(s: Sources) -> Node | None:
@@ -58,10 +60,8 @@ def _neg(s: Sources) -> Node | None:
 def _shl(s: Sources) -> Node | None:
     by = s.get(2)
     if not s.graph.is_const(by):
-        if s.graph.is_const(s.get(1)):
-            return None
         return None
-    return s.graph.shl(s.get(1), by.const, s.op.width)
+    return s.graph.shl(s.get(1), by.const & _AMOUNT, s.op.width)
 
 
 def _shr(s: Sources) -> Node | None:
@@ -69,7 +69,7 @@ def _shr(s: Sources) -> Node | None:
     if not s.graph.is_const(by):
         return None
     a, width = s.get(1), s.op.width
-    k = min(by.const, width - 1) if s.op.signed else by.const
+    k = min(by.const & _AMOUNT, width - 1) if s.op.signed else by.const & _AMOUNT
     if k >= width:
         return s.graph.const(0)
     return divided(s, a, k)
@@ -195,10 +195,10 @@ def _shf(s: Sources) -> Node | None:
     by, graph = s.get(3), s.graph
     if not graph.is_const(by):
         return None
-    k = by.const & 31
+    k = min(by.const & _AMOUNT, 32) if s.op.clamp == "clamp" else by.const & 31
     low, high = s.get(1), s.get(2)
-    if k == 0:
-        return high if s.op.direction == "l" else low
+    if k & 31 == 0:
+        return high if (s.op.direction == "l") == (k == 0) else low
     if s.op.direction == "l":
         return graph.bitwise("or", graph.shl(high, k, 32), graph.shr(low, 32 - k, 32, False), 32)
     return graph.bitwise("or", graph.shr(low, k, 32, False), graph.shl(high, 32 - k, 32), 32)
@@ -245,7 +245,8 @@ def _mov(s: Sources) -> Node | None:
     target, source = s.operands[0], s.operands[1]
     if isinstance(target, Vector):
         if isinstance(source, Vector):
-            return s.builder.operand(source.items[s.position], s.index)
+            fit = len(source.items) == len(target.items)
+            return s.builder.operand(source.items[s.position], s.index) if fit else None
         count = len(target.items)
         part = s.op.width // count
         return s.graph.low_part(s.get(1), s.position * part, part, s.op.width)
@@ -282,6 +283,8 @@ def _setp(s: Sources) -> Node | None:
     if result is None:
         return None
     if op.combine:
+        if len(s.operands) < 4:
+            return None
         other = s.get(3)
         first = result if s.position == 0 else s.builder.negation(result)
         return predicate(s, op.combine, first, other)
@@ -371,3 +374,16 @@ HANDLERS: dict[str, Callable[[Sources], Node | None]] = {
     "sub": _sub,
     "xor": _bitwise,
 }
+
+_UNTYPED = frozenset(("elect",))
+# Operands of each operation, destination included.
+_OPERANDS = {
+    **dict.fromkeys(("abs", "cvt", "cvta", "elect", "ld", "mov", "neg", "not", "popc"), 2),
+    **dict.fromkeys(("bfe", "mad", "prmt", "selp", "shf", "shfl"), 4),
+    **dict.fromkeys(("bfi", "lop3"), 5),
+}
+
+
+def fits(op: Op, operands: tuple[Operand, ...]) -> bool:
+    """Whether an instruction has the operands and the type that its handler reads."""
+    return len(operands) >= _OPERANDS.get(op.name, 3) and (op.width > 0 or op.name in _UNTYPED)

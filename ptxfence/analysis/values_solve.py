@@ -36,6 +36,7 @@ MAX_ROUNDS = 60
 NESTED = 2  # selections refined inside each other; more would cost a factor 2 each
 COARSE = 1 << 15  # intervals wider than this are worth an exact evaluation over the threads
 MAX_THREADS = 1024
+DEEPEST = 24  # operations behind each other that a condition is followed through
 
 PhiArgs = list[tuple[int, Node]]  # (predecessor block, value on that edge)
 
@@ -52,6 +53,7 @@ class Solver:
         self._known: set[Node] = set()  # nodes with a context-free value
         self._pending: set[Node] = set()
         self._guessing = False
+        self._depth = 0
         self._by_thread: dict[tuple[Node, int, int], Value] = {}
         self._guesses: dict[Node, Value] = {}
         self._assigned: dict[Node, Value] = {}
@@ -114,7 +116,13 @@ class Solver:
         key = (node.id, env)
         found = memo.get(key)
         if found is None:
-            found = memo[key] = self._compute(node, env)
+            if self._depth >= DEEPEST:
+                return self._guess(node) if loose else self.evaluate(node)
+            self._depth += 1
+            try:
+                found = memo[key] = self._compute(node, env)
+            finally:
+                self._depth -= 1
         return found
 
     def _compute(self, node: Node, env: Env) -> Value:
@@ -268,17 +276,11 @@ class Solver:
         """Build every edge condition first: that may solve other phis, and needs these marked as in work."""
         pending = self._pending
         pending.update(component)
-        edges: list[tuple[Node, list[tuple[Node, Env]]]] = []
-        for phi in component:
-            if phi.alias is not None:
-                edges.append((phi, [(phi.alias, EMPTY)]))
-                continue
-            block = int(phi.data[1])
-            edges.append((phi, [(arg, self.edge_env(pred, block)) for pred, arg in self.phi_args[phi]]))
-        saved, self._assigned = self._assigned, dict.fromkeys(component, ())
-        saved_scratch, self._scratch = self._scratch, {}
+        saved, saved_scratch = self._assigned, self._scratch
         values: dict[Node, Value] = {}
         try:
+            edges = [(phi, self._edges(phi)) for phi in component]
+            self._assigned, self._scratch = dict.fromkeys(component, ()), {}
             values = self._iterate(edges)
         except RecursionError:  # too deep to follow: anything
             values = {phi: widest(phi) for phi in component}
@@ -287,6 +289,12 @@ class Solver:
             pending.difference_update(component)
         for phi, value in values.items():
             phi.av = value or widest(phi)
+
+    def _edges(self, phi: Node) -> list[tuple[Node, Env]]:
+        if phi.alias is not None:
+            return [(phi.alias, EMPTY)]
+        block = int(phi.data[1])
+        return [(arg, self.edge_env(pred, block)) for pred, arg in self.phi_args[phi]]
 
     def _iterate(self, edges: list[tuple[Node, list[tuple[Node, Env]]]]) -> dict[Node, Value]:
         assigned = self._assigned

@@ -162,13 +162,18 @@ class Definitions:
         places = self._places.get(register)
         if places is None:
             return None
-        if len(places) == 1:
-            return places[0]
         block = self.block_of[index]
+        if len(places) == 1 and self._covers(places[0], index, block):
+            return places[0]
         at = bisect_left(places, index) - 1
         if at >= 0 and places[at] >= self.cfg.blocks[block].start:
             return places[at]
         return self._entering(register, block)
+
+    def _covers(self, place: int, index: int, block: int) -> bool:
+        """Whether every path to instruction `index` of `block` passes the definition at `place`."""
+        own = self.block_of[place]
+        return place < index if own == block else self.cfg.dominates(own, block)
 
     def _entering(self, register: str, block: int) -> Definition | None:
         if block in self._phi_blocks(register):
@@ -181,7 +186,7 @@ class Definitions:
         places = self._places.get(register)
         if places is None:
             return None
-        if len(places) == 1:
+        if len(places) == 1 and self.cfg.dominates(self.block_of[places[0]], block):
             return places[0]
         phis, idom, blocks, memo = self._phi_blocks(register), self.cfg.idom, self.cfg.blocks, self._at_end
         walked: list[int] = []
