@@ -75,12 +75,12 @@ class BytesOf:
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """From the address upwards, a size that is not in the text: tensor boxes (proxy-semantics E.6), `wmma` strides."""
+    """From the address upwards, a size that is not in the text: tensor boxes, `wmma` strides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """An operand tile behind a shared-memory matrix descriptor (proxy-semantics E).
+    """An operand tile behind a shared-memory matrix descriptor.
 
     `rows` is the number of rows (M or N) in the tile that the opcode fixes, None where an instruction
     descriptor fixes it (tcgen05; `idesc` is that operand's position and `which` names the tile).

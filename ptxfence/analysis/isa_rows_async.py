@@ -1,4 +1,4 @@
-"""Rows of async-proxy instructions (proxy-semantics B.2) and of tensor memory."""
+"""Rows of async-proxy instructions and of tensor memory."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ _TRANSPOSABLE = ("f16", "bf16")  # the other types are K-major only (PTX ISA, wg
 
 
 def _wgmma(form: Form) -> Effect | None:
-    """K is 32 bytes of a row for every type; a sparse A is compressed, so its B has 64 (proxy-semantics E.3)."""
+    """K is 32 bytes of a row for every type; a sparse A is compressed, so its B has 64 (PTX ISA, wgmma)."""
     shape = next((match for word in form.words if (match := _WGMMA_SHAPE.fullmatch(word))), None)
     types = [word for word in form.words if type_width(word)]
     if shape is None or len(types) < 2:

@@ -1,4 +1,4 @@
-"""Rows of generic-proxy instructions (proxy-semantics B.1)."""
+"""Rows of generic-proxy instructions."""
 
 from __future__ import annotations
 

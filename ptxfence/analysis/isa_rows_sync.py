@@ -1,4 +1,4 @@
-"""Rows of fences (proxy-semantics A.2), barriers, mbarriers and control flow."""
+"""Rows of fences, barriers, mbarriers and control flow."""
 
 from __future__ import annotations
 
