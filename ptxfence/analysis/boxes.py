@@ -16,12 +16,14 @@ from ptxfence.analysis.effects import Access, Box, Effect, Mode, Role, Space
 from ptxfence.analysis.isa import effect, lookup
 from ptxfence.analysis.region import Base, Region
 from ptxfence.analysis.regions import Overlap, Shape, overlap, region_of, slots
+from ptxfence.analysis.values_nodes import Node
 
 if TYPE_CHECKING:
     from ptxfence.analysis.values import Values
 
 LEAST = 16  # bytes of the innermost box dimension are a multiple of it
 LARGEST = 232_448  # shared memory that one CTA can have (227 KB, sm_90 and later)
+SHAPES = ("1d", "2d", "3d", "4d", "5d", "tile", "im2col")  # qualifiers that say how a map's box is read
 MANY = 64  # slots of one operand that are listed
 
 
@@ -118,13 +120,41 @@ class Boxes:
         return size, reason
 
     @cached_property
+    def _limits(self) -> dict[Copy, tuple[int, str]]:
+        """Upper bounds of all boxes: those of one tensor map have one size (PTX ISA 5.5, tensor-map objects)."""
+        found = {copy: self._size(copy) for copy in self._copies if copy.start.bounded}
+        least: dict[object, tuple[int, str]] = {}
+        for copy, bound in found.items():
+            if (key := self._map(copy)) is not None:
+                least[key] = min(least.get(key, bound), bound)
+        return {copy: least.get(self._map(copy), bound) for copy, bound in found.items()}
+
+    @cached_property
+    def _rewritten(self) -> bool:
+        """Whether the kernel changes tensor maps."""
+        accesses = (a for _, what in self._effects for a in what.accesses)
+        return any(a.mode & Mode.WRITE and a.role is Role.TENSOR_MAP for a in accesses)
+
+    def _map(self, copy: Copy) -> tuple[Node, frozenset[str]] | None:
+        """The tensor map of a copy and how it is used; None where one instruction may use several maps."""
+        instruction = self._values.cfg.instructions[copy.index]
+        what = effect(instruction.opcode, instruction.operands)
+        operand = next((a.operand for a in what.accesses if a.role is Role.TENSOR_MAP), None)
+        if operand is None or self._rewritten:
+            return None
+        node = self._values.node(copy.index, operand)
+        if self._values.guards.varies(node) or self._values.guards.defs(node):
+            return None
+        return node, frozenset(word for word in what.qualifiers if word.startswith(SHAPES) and word != "tile")
+
+    @cached_property
     def _regions(self) -> dict[tuple[int, int], Region]:
         found: dict[tuple[int, int], Region] = {}
         sizes: dict[tuple[int, int], int] = {}
         for copy in self._copies:
             if not copy.start.bounded:
                 continue
-            size, reason = self._size(copy)
+            size, reason = self._limits[copy]
             sizes[copy.index, copy.access.operand] = size
             found[copy.index, copy.access.operand] = _sized(copy.start, size, reason)
         for copy in self._exact_copies(sizes):

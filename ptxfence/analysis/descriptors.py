@@ -25,11 +25,14 @@ TCGEN05_SWIZZLE = {0: 0, 1: 128, 2: 128, 4: 64, 6: 32}
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Byte distances of a descriptor's upper fields; `swizzle` is the row width in bytes, 0 for none."""
+    """Byte distances of a descriptor's upper fields; `swizzle` is the row width in bytes, 0 for none.
+
+    `shifted`: the pattern does not begin at a multiple of its size (base offset field, bits 49 to 51)."""
 
     leading: int
     stride: int
     swizzle: int
+    shifted: bool = False
 
 
 def matrix_region(values: Values, index: int, access: Access) -> Region:
@@ -43,9 +46,11 @@ def matrix_region(values: Values, index: int, access: Access) -> Region:
     layout = _layout(value, access.footprint)
     if layout is None:
         return region_of(values, index, address, Shape(access.space))
-    if layout.swizzle:  # a K step moves the start inside an atom of 8 rows, not the atom
-        address = graph.and_const(address, ~(8 * layout.swizzle - 1), 32)
     size = _extent(values, index, access.footprint, layout)
+    if layout.swizzle:  # a K step moves the start inside the rows, and the swizzle moves chunks inside aligned rows
+        atom = 8 * layout.swizzle
+        size += atom if layout.shifted else 0
+        address = graph.and_const(address, ~((atom if layout.shifted else layout.swizzle) - 1), 32)
     return region_of(values, index, address, Shape(access.space, size, size))
 
 
@@ -62,7 +67,7 @@ def _layout(value: Value, footprint: object) -> Layout | None:
     swizzle = WGMMA_SWIZZLE[bits >> 62 & 3] if wgmma else TCGEN05_SWIZZLE.get(bits >> 61 & 7, -1)
     if swizzle < 0 or bits >> 52 & 1:
         return None
-    return Layout((bits >> 16 & FIELD) * 16, (bits >> 32 & FIELD) * 16, swizzle)
+    return Layout((bits >> 16 & FIELD) * 16, (bits >> 32 & FIELD) * 16, swizzle, bool(bits >> 49 & 7))
 
 
 def _upper(span: Span) -> int | None:

@@ -6,10 +6,12 @@ that no rule understands become variables of their own (`ld@17`), equal only to 
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, cached_property
 
 from ptxfence.analysis.cfg import Cfg
+from ptxfence.analysis.effects import SyncKind
 from ptxfence.analysis.inline import Copy, Routine
+from ptxfence.analysis.isa import lookup
 from ptxfence.analysis.isa_operations import Op, operation
 from ptxfence.analysis.values_cycles import COUNTER
 from ptxfence.analysis.values_domain import interval
@@ -27,6 +29,7 @@ from ptxfence.grammar.parse import Module
 # What a register holds: (defining instruction, register) or (register, block of the phi).
 Ref = tuple[int, str] | tuple[str, int]
 
+_CLUSTER = (SyncKind.CLUSTER_ARRIVE, SyncKind.CLUSTER_WAIT)
 DYNAMIC_ALIGN = 1024  # compilers place dynamic shared memory so, and swizzled tiles need it
 
 
@@ -47,6 +50,17 @@ class Builder:
         self._placeholders: dict[Ref, Node] = {}
         self._built_in_cycle: list[Ref] = []
         self._uniform: dict[Node, bool] = {}
+
+    @cached_property
+    def alone(self) -> bool:
+        """Whether clusters have one CTA: nothing asks for more, and no CTA waits for the others of its cluster, without
+        which shared memory of another CTA cannot be used (it may not have begun or may have ended)."""
+        if any(name in self.function.directives for name in ("reqnctapercluster", "explicitcluster")):
+            return False
+        effects = [lookup(instruction.opcode) for instruction in self.cfg.instructions]
+        if any(e.sync is not None and e.sync.kind in _CLUSTER for e in effects):
+            return False
+        return not any(a.both_ctas or a.multicast for e in effects for a in e.accesses)
 
     # --- operands --------------------------------------------------------------------------------
 

@@ -96,6 +96,12 @@ def share(total: tuple[int, int], rest: tuple[int, int], k: int, row: tuple[int,
     return -(-low // k), high // k
 
 
+def impossible(total: tuple[int, int], row: tuple[int, int, int]) -> bool:
+    """Whether no value in `total` lies in the circular interval `row`."""
+    lo, hi, width = row
+    return total[1] - total[0] < 1 << width and not clip(interval(*total), lo, hi, width)
+
+
 EMPTY = Env({})
 
 

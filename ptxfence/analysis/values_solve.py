@@ -26,7 +26,7 @@ from ptxfence.analysis.values_domain import (
     top,
 )
 from ptxfence.analysis.values_enumerate import enumerate_threads, thread_only
-from ptxfence.analysis.values_env import EMPTY, Constraint, Env, constraints, share
+from ptxfence.analysis.values_env import EMPTY, Constraint, Env, constraints, impossible, share
 from ptxfence.analysis.values_graph import Graph
 from ptxfence.analysis.values_nodes import Node, unvisited
 from ptxfence.analysis.values_operate import operate
@@ -171,6 +171,8 @@ class Solver:
             else:
                 low, high = bounds(value)
                 total = rest_lo + min(low * k, high * k), rest_hi + max(low * k, high * k)
+                if self._assigned and impossible(total, (lo, hi, width)):
+                    return ()  # not yet: a loop is being solved from nothing upwards
                 found = share(total, (rest_lo, rest_hi), k, (lo, hi, width))
                 value = (found and clip(value, *found, 64)) or value
         return value

@@ -76,16 +76,16 @@ def boxes(values: Values) -> list[Region]:
 
 LOAD = (
     "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
-    "[{0}], [%rd1, {{%r20, %r20}}], [{1}];\n"
+    "[{0}], [%rd{2}, {{%r20, %r20}}], [{1}];\n"
 )
 
 
 def test_boxes_that_sum_up_to_the_expected_bytes_are_exact() -> None:
     values = analysed(
-        "ld.param.u64 %rd1, [g];\nmov.u32 %r1, smem;\nadd.u32 %r2, %r1, 8192;\nadd.u32 %r3, %r1, 12288;\n"
-        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 12288;\n"
-        + LOAD.format("%r1", "%r3")
-        + LOAD.format("%r2", "%r3")
+        "ld.param.u64 %rd1, [g];\nadd.u64 %rd2, %rd1, 128;\nmov.u32 %r1, smem;\nadd.u32 %r2, %r1, 8192;\n"
+        "add.u32 %r3, %r1, 12288;\nmbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 12288;\n"
+        + LOAD.format("%r1", "%r3", 1)
+        + LOAD.format("%r2", "%r3", 2)
     )
     assert [(r.lo, r.hi, r.exact) for r in boxes(values)] == [(0, 8192, True), (8192, 12288, True)]
 
@@ -93,7 +93,17 @@ def test_boxes_that_sum_up_to_the_expected_bytes_are_exact() -> None:
 def test_a_box_is_bounded_by_what_its_mbarrier_expects() -> None:
     values = analysed(
         "ld.param.u64 %rd1, [g];\nmov.u32 %r1, smem;\nadd.u32 %r3, %r1, 65536;\n"
-        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 4096;\n" + LOAD.format("%r1", "%r3")
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 4096;\n" + LOAD.format("%r1", "%r3", 1)
     )
     (found,) = boxes(values)
     assert (found.lo, found.hi, found.bounded_by) == (0, 4096, "expect_tx")
+
+
+def test_boxes_of_one_tensor_map_have_one_size() -> None:
+    values = analysed(
+        "ld.param.u64 %rd1, [g];\nmov.u32 %r1, smem;\nadd.u32 %r2, %r1, 2048;\nadd.u32 %r3, %r1, 65536;\n"
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r3], 8192;\n"
+        + LOAD.format("%r1", "%r3", 1)
+        + LOAD.format("%r2", "%r3", 1)
+    )
+    assert [(r.lo, r.hi) for r in boxes(values)] == [(0, 2048), (2048, 4096)]

@@ -142,10 +142,20 @@ def test_shuffle_does_not_take_over_the_reading_lanes_condition() -> None:
 
 
 def test_another_ctas_memory_is_marked() -> None:
-    found = region("mov.u32 %r3, smem;\nmapa.shared::cluster.u32 %r4, %r3, 1;\n"
-    "st.shared::cluster.u32 [%r4+32], 0;", "st")
+    store = "mov.u32 %r3, smem;\nmapa.shared::cluster.u32 %r4, %r3, 1;\nst.shared::cluster.u32 [%r4+32], 0;\n"
+    found = region(store + "barrier.cluster.arrive;\nbarrier.cluster.wait;", "st")
     assert found.peer
     assert (found.lo, found.hi) == (32, 36)
+    assert not region(store, "st").peer  # nothing that a cluster of several CTAs needs
+
+
+def test_a_counter_bounded_through_another_one() -> None:
+    found = region(
+        "mov.u32 %r1, %tid.x;\nmov.u32 %r2, smem;\nshl.b32 %r3, %r1, 2;\nadd.u32 %r4, %r2, %r3;\n"
+        "add.s32 %r5, %r1, -4096;\nLOOP:\nst.shared.u32 [%r4], 0;\nadd.s32 %r4, %r4, 4096;\n"
+        "add.s32 %r5, %r5, 1024;\nsetp.lt.s32 %p1, %r5, 0;\n@%p1 bra LOOP;"
+    )
+    assert (found.lo, found.hi) == (0, 13312)
 
 
 @pytest.mark.parametrize(("k_step", "lo"), [(0, 1024), (2, 1024), (6, 1024), (64, 2048)])
@@ -183,3 +193,14 @@ def test_deep_chains_are_no_recursion() -> None:
         "add.u32 %r4, %r3, %r2;\nst.shared.u32 [%r4], 0;"
     )
     assert (found.lo, found.hi) == (0, 84)
+
+
+@pytest.mark.parametrize(("start", "lo", "hi"), [(1664, 1664, 2688), (1696, 1664, 2688), (2048, 2048, 3072)])
+def test_a_swizzled_tile_begins_at_its_row(start: int, lo: int, hi: int) -> None:
+    body = (
+        f"mov.u32 %r3, smem;\nadd.u32 %r3, %r3, {start};\nshr.u32 %r3, %r3, 4;\nand.b32 %r3, %r3, 16383;\n"
+        "cvt.u64.u32 %rd1, %r3;\nor.b64 %rd1, %rd1, 4611686293305294848;\n"
+        "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%r10,%r11,%r12,%r13}, {%r4,%r5,%r6,%r7}, %rd1, 1, 1, 1, 0;"
+    )
+    found = region(body, "wgmma.mma_async")
+    assert (found.lo, found.hi) == (lo, hi)
