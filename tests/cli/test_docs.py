@@ -47,6 +47,7 @@ def test_contract_names_every_command_with_its_options(capsys: pytest.CaptureFix
 
 def test_readme_commands_exist() -> None:
     text = (ROOT / "README.md").read_text()
-    used = set(re.findall(r"^ptxfence (\w+)", text, flags=re.MULTILINE)) | set(re.findall(r"`ptxfence (\w+)[^`\n]*`", text))
-    assert used
+    blocks = "\n".join(re.findall(r"^```sh\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL))
+    used = set(re.findall(r"(?:^|bin/)ptxfence (\w+)", blocks, flags=re.MULTILINE))
+    assert len(used) > 5
     assert used <= set(COMMANDS)

@@ -73,10 +73,11 @@ def _finding(finding: Finding, result: FileResult) -> list[Line]:
         [
             (f"{result.path}:{at.line}:{at.column}: ", "bold"),
             (f"{finding.severity.name.lower()}[{finding.rule}] ", style),
-            (f"{finding.name}: ", "bold"),
-            (finding.message, ""),
+            (finding.name, "bold"),
+            (f" in kernel {finding.kernel}", ""),
+            (_tags(finding), "dim"),
         ],
-        [("    in kernel ", "dim"), (finding.kernel, ""), (_tags(finding), "dim")],
+        *_clauses(finding),
     ]
     if finding.second is None:
         lines.extend(_place("", finding.first, result, style))
@@ -88,6 +89,12 @@ def _finding(finding: Finding, result: FileResult) -> list[Line]:
     lines.extend(_advice(finding, result))
     lines.append([])
     return lines
+
+
+def _clauses(finding: Finding) -> list[Line]:
+    """The message, a clause a line; where to insert stands with the advice."""
+    clauses = finding.message.split("; ")
+    return [[(f"    {clause}", "")] for clause in clauses if not (finding.fix and clause.startswith("insert "))]
 
 
 def _tags(finding: Finding) -> str:
