@@ -78,7 +78,7 @@ class Witness:
 
     def steps(self, access: Touch, operation: Touch, route: Route) -> tuple[Step, ...]:
         """The route as text, first and second access included."""
-        steps = [Step(self.line(access.index), f"{verb(access)} {describe(access.region)} (generic proxy)")]
+        steps = [self._end(access)]
         seen: set[int] = set()
         for event, handoff in route.events:
             if event.index in seen:
@@ -88,8 +88,11 @@ class Witness:
             steps.append(Step(self.line(event.index), f"another thread: {words}" if handoff else words))
         if len(steps) > SHOWN:
             steps = steps[: SHOWN // 2] + steps[-SHOWN // 2 :]
-        last = f"{verb(operation)} {describe(operation.region)} (async proxy)"
-        return (*steps, Step(self.line(operation.index), last))
+        return (*steps, self._end(operation))
+
+    def _end(self, touch: Touch) -> Step:
+        what = f"{verb(touch)} {describe(touch.region)} ({touch.access.proxy.value} proxy)"
+        return Step(self.line(touch.index), what)
 
     def _words(self, event: Event) -> str:
         sync, group = event.effect.sync, event.effect.group

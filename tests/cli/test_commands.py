@@ -314,3 +314,11 @@ def test_module_runs():
     done = subprocess.run([sys.executable, "-m", "ptxfence", "check", "bad.ptx"], capture_output=True, text=True)
     assert done.returncode == 1
     assert "PF101" in done.stdout
+
+
+def test_path_names_the_proxy_of_each_end(capsys: pytest.CaptureFixture[str]):
+    Path("flight.ptx").write_text(kernel(rule("PF120").bad))
+    _, report = check_json(capsys, "flight.ptx")
+    (finding,) = report["files"][0]["findings"]  # type: ignore[misc]
+    ends = [finding["path"][at]["what"].rpartition("(")[2] for at in (0, -1)]
+    assert ends == ["async proxy)", "generic proxy)"]
