@@ -52,7 +52,7 @@ def _filters() -> str:
         f'<label><input type="checkbox" value="{value}" checked> {value}</label>'
         for value in ("error", "warning", "note", "hazard", "undecided", "proven")
     )
-    search = '<input type="search" placeholder="kernel, rule, text" aria-label="search">'
+    search = '<span class="dim">kernel, rule or text</span><input type="search" aria-label="kernel, rule or text">'
     return f'<div class="filters">{boxes}{search}</div>'
 
 
