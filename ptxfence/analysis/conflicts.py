@@ -28,6 +28,7 @@ class Operation:
     writes: int
     unresolved: int
     certain: int
+    crosses: bool = False  # it touches both CTAs' memory
 
 
 UNBOUNDED, POSSIBLE, CERTAIN = 1, 2, 3
@@ -182,7 +183,7 @@ class Conflicts:
         far = local if touch.region.peer else remote  # what the peer's threads did to them
         if crosses:
             near, far = group.hits, group.hits
-        return Operation(touch, near, far, group.writes, group.unresolved, group.certain)
+        return Operation(touch, near, far, group.writes, group.unresolved, group.certain, crosses)
 
     @cached_property
     def components(self) -> dict[int, int]:

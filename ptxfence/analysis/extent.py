@@ -33,7 +33,8 @@ def dense(region: Region) -> bool:
         if term.hi == term.lo:
             continue
         stride = abs(term.scale * term.step)
-        if term.defs or not term.varies or stride > covered:
+        swizzle = term.lo < 0  # goes with the other terms, not alone
+        if swizzle or term.defs or not term.varies or stride > covered:
             return False
         covered += stride * ((term.hi - term.lo) // term.step)
     assert region.lo is not None

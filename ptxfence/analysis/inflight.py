@@ -270,8 +270,10 @@ def _told_between(context: Context, waits: list[Event], flying: Touch, reuse: To
     """Whether some path waits on an mbarrier for the end of the operation. Conditions of phases and trip counts often
     make the paths without such a wait impossible, so one wait is enough to stay silent."""
     paths, both = context.witness.paths, (flying.index, reuse.index)
+    apart = not paths.reaches(flying.index, reuse.index, leap=False)  # another thread's work: its own wait tells it
     return any(
-        paths.reaches(flying.index, wait.index, both) and paths.reaches(wait.index, reuse.index, (flying.index,))
+        (apart or paths.reaches(flying.index, wait.index, both))
+        and paths.reaches(wait.index, reuse.index, (flying.index,))
         for wait in waits
     )
 
@@ -307,7 +309,9 @@ def _provable(flying: Region, reuse: Region) -> bool:
     addresses reach into neighbouring buffers, and a pipeline's phases are not followed here."""
     if surely(flying, reuse):
         return True
-    return dense(reuse) and (reuse.holds(flying) or flying.holds(reuse))
+    if dense(reuse):
+        return reuse.holds(flying) or flying.holds(reuse)
+    return dense(flying) and flying.holds(reuse)
 
 
 def _clash(flying: Access, reuse: Access) -> bool:

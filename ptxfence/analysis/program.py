@@ -9,7 +9,7 @@ from ptxfence.analysis.conditions import ALL, ThreadSet, subset
 from ptxfence.analysis.conflicts import Conflicts
 from ptxfence.analysis.effects import FenceKind, SyncKind
 from ptxfence.analysis.events import Event, Events, Touch
-from ptxfence.analysis.universe import WARP, Restriction, Universe, negate, one_thread, varying, warp_range
+from ptxfence.analysis.universe import WARP, Restriction, Universe, negate, varying, warp_range
 
 MAX_DEPTH = 16
 MOST_THREADS = 1024
@@ -30,7 +30,7 @@ class Step:
     redefines: tuple[int, ...] = ()
     staled: int = 0
     alone: int = 0  # accesses that no other thread makes than those that run this step
-    beyond: int = 0  # accesses that other warps make, where one warp alone runs this step
+    beyond: int = 0  # accesses that other warps make, where one warp (or a thread of it) runs this step
 
 
 class Program:
@@ -143,7 +143,7 @@ class Program:
     def _made_beyond(self, threads: ThreadSet) -> int:
         """Accesses of other warps than the one warp whose thread runs a step; 0 where several warps may."""
         span = warp_range(threads)
-        if not one_thread(threads) or span is None or span[1] - span[0] != WARP:
+        if span is None or span[1] - span[0] != WARP:
             return 0
         if span not in self._beyond:
             found = 0

@@ -185,7 +185,8 @@ class Transfer:
         local = state.local & operation.near & ~hits
         loose = (state.loose | state.apart) & operation.near & ~hits
         ordered = state.made | state.heard
-        unheard = (operation.near & ~ordered) | (operation.far & ~operation.near & ~state.afar)
+        abroad = operation.far if operation.crosses else operation.far & ~operation.near
+        unheard = (operation.near & ~ordered) | (abroad & ~state.afar)
         copies = self.conflicts.via_mbarrier
         unheard &= operation.certain & ~(copies | copies >> 1)  # a copy that nobody waited for has not happened yet
         if report is not None and (hits or local or loose or unheard):
