@@ -13,7 +13,6 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.abc import Loader
 from importlib.machinery import ModuleSpec
-from importlib.util import find_spec
 from types import ModuleType
 from typing import Any
 
@@ -25,27 +24,37 @@ HOOKS = {
 
 
 class _AfterImport:
-    """A finder that finds nothing itself: it wraps the loader of the modules in HOOKS, each once."""
+    """A finder that finds nothing itself: it wraps the loader of the modules in HOOKS until each has been imported.
+
+    A search is not yet an import: torch asks `importlib.util.find_spec` for Triton long before it imports it.
+    """
 
     def __init__(self) -> None:
-        self._waiting = dict(HOOKS)
+        self._imported: set[str] = set()
 
     def find_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:
-        ours = self._waiting.pop(name, None)
-        if ours is None:
+        if name not in HOOKS or name in self._imported:
             return None
-        spec = find_spec(name)
+        spec = self._others(name, path, target)
         if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader, ours)
+            spec.loader = _Loader(spec.loader, name, self._imported)
         return spec
+
+    def _others(self, name: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
+        """What the finders find that are not ours."""
+        for finder in sys.meta_path:
+            if finder is not self and (spec := finder.find_spec(name, path, target)) is not None:
+                return spec
+        return None
 
 
 class _Loader(Loader):
     """The module's own loader, with our step behind it."""
 
-    def __init__(self, loader: Any, ours: str) -> None:
+    def __init__(self, loader: Any, name: str, imported: set[str]) -> None:
         self._loader = loader
-        self._ours = ours
+        self._name = name
+        self._imported = imported
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
@@ -58,7 +67,8 @@ class _Loader(Loader):
         if module.__spec__ is not None:
             module.__spec__.loader = self._loader
         self._loader.exec_module(module)
-        activate(self._ours)
+        self._imported.add(self._name)
+        activate(HOOKS[self._name])
 
 
 def activate(ours: str) -> None:

@@ -128,6 +128,15 @@ def test_children_started_with_the_path_of_their_parent_are_watched(tmp_path: Pa
     assert result.stdout.split() == ["its", "own", "True"], result.stderr
 
 
+def test_a_module_that_was_only_looked_for_is_watched_once_it_is_imported(tmp_path: Path):
+    """So torch does it: `find_spec("triton")` when it is imported itself, the import with the first kernel."""
+    (tmp_path / "triton").mkdir()
+    (tmp_path / "triton" / "__init__.py").write_text("")
+    program = "import importlib.util; importlib.util.find_spec('triton'); import triton; import triton"
+    result = watched([PYTHON, "-c", program], environment(PYTHONPATH=str(tmp_path)), "--quiet")
+    assert (result.returncode, result.stderr.count("Triton is not watched")) == (0, 1), result.stderr
+
+
 def test_another_interpreter_finds_what_we_need_and_nothing_else_of_ours():
     """The interpreter behind the virtual environment has neither ptxfence nor lark."""
     program = (
