@@ -76,14 +76,7 @@ def _cases() -> dict[str, tuple[str, str]]:
     cases: dict[str, tuple[str, str]] = {}
 
     def add(name: str, arch: str, text: str, **fields: object) -> None:
-        defaults: dict[str, object] = {
-            "q": 8,
-            "kv": 8,
-            "d": 128,
-            "dv": fields.get("d", 128),
-            "options": "",
-            "page": 128,
-        }
+        defaults = {"q": 8, "kv": 8, "d": 128, "dv": fields.get("d", 128), "options": "", "page": 128}
         cases[f"{name}.{arch}"] = (arch, text.format(**{**defaults, **fields}))
 
     for arch in ("sm_90", "sm_100", "sm_120"):
@@ -126,11 +119,10 @@ def _cases() -> dict[str, tuple[str, str]]:
         add("flash_fwd_paged", arch, PAGED)
         add("flash_fwd_paged_64", arch, PAGED, page=64)
         add("flash_fwd_d192_128", arch, FORWARD, d=192, dv=128, options="causal=True")
+        add("flash_fwd_d256", arch, FORWARD, d=256)
         add("flash_fwd_split", arch, FORWARD, options="num_splits=4")
         add("flash_bwd_gqa", arch, BACKWARD, q=16, kv=2, options="causal=True")
         add("flash_bwd_deterministic", arch, BACKWARD, options="deterministic=True")
-    add("flash_fwd_d256", "sm_90", FORWARD, d=256)
-    add("flash_fwd_d256", "sm_100", FORWARD, d=256)
     return cases
 
 
