@@ -31,11 +31,12 @@ barrier and then a TMA store reads that tile, the TMA store may still see the ol
 `fence.proxy.async`, executed by each thread that stored, between its stores and the barrier, closes that gap.
 
 Every finding is built alike. Its first line has file, line and column of the second access (the one that goes wrong),
-the severity and rule, and one sentence with: both accesses and the bytes they touch; the synchronisation that orders
-the two threads; the fence that was seen and, after the name of the *cause*, why it does not count; the line before
-which a fence has to be inserted. Below stand the two lines of PTX, with the line of your source where the compiler
-left one; the way from the first to the second; the insertion again; and how to write the fence in the language that
-the PTX came from. The last lines give a verdict for each kernel: `hazard`, `proven` or `undecided`.
+the severity and rule, the kernel, how sure the finding is (`certain`: both byte ranges are exact and overlap), the
+*cause* and an id that survives edits elsewhere. Then come, a line each: the two accesses and the bytes they touch; the
+synchronisation that orders the two threads; the cause again with the fence that was seen, and why it does not count.
+Below stand the two lines of PTX, with the line of your source where the compiler left one; the way from the first to
+the second; the line before which a fence has to be inserted; and how to write the fence in the language that the PTX
+came from. The last lines give a verdict for each kernel: `hazard`, `proven` or `undecided`.
 """
 
 

@@ -3,7 +3,7 @@
 `CNNN_name.bug.ptx` shows a case as it was reported, `CNNN_name.fix.ptx` as it was repaired; `T21_*` and `T22_*` are
 scenarios of Triton's FenceInsertion and ProxyFenceInsertion tests. Expectations stand in the text (docs/corpus.md).
 `// strict: RULE` names a rule that is off by default and speaks of this line under `--strict`; `// verdict: undecided`
-stands where the proof is expected to stop.
+stands where the proof is expected to stop, `// fix: none` where no fence repairs the bug.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from pathlib import Path
 import pytest
 from expectations import expected, mismatch, run
 
+import ptxfence
 from ptxfence.analysis.report import Severity, Verdict
 
 CASES = Path(__file__).parent / "cases"
 FILES = sorted(CASES.glob("*.ptx"))
 OPEN: frozenset[str] = frozenset(
     {
-        "C043_arrival_count.bug",
+        "C008_fence_only.bug",
         "C050_foreign_wait.bug",
         "C053_elected_again.bug",
         "C056_rotating_slots.bug",
@@ -36,6 +37,18 @@ OPEN: frozenset[str] = frozenset(
 """Cases that the analysis does not yet judge as their expectations say; each must fail until it does."""
 
 _STRICT = re.compile(r"// strict: (\w+)")
+OPEN_FIX = frozenset(
+    {
+        "C008_warpgroup_staging.bug",
+        "C112_scales_no_barrier.bug",
+        "T21_inside_partitions.bug",
+        "T21_nested_loops.bug",
+        "T22_call_swapped.bug",
+    }
+)
+"""Cases that `fix` does not yet treat so."""
+
+_NO_FIX = re.compile(r"^// fix: none$", re.MULTILINE)
 _UNDECIDED = re.compile(r"^// verdict: undecided$", re.MULTILINE)
 _TARGET = re.compile(r"^\.target (\w+)", re.MULTILINE)
 
@@ -52,6 +65,29 @@ def test_case(path: Path) -> None:
     assert mismatch(text, path.name) == ""
     assert run(text, path.name).verdict is _verdict(text)
     assert _strict_only(text, path.name) == _asked(text)
+
+
+def _repairs() -> list[object]:
+    marks = pytest.mark.xfail(reason="fix finds no place, or one that does not do", strict=True)
+    names = [(path, path.name.removesuffix(".ptx")) for path in FILES if _missing_fences(path.read_text())]
+    return [pytest.param(path, id=name, marks=marks if name in OPEN_FIX else ()) for path, name in names]
+
+
+def _missing_fences(text: str) -> bool:
+    """Whether the text is about missing fences and nothing else."""
+    rules = {e.rule for e in expected(text) if e.rule.startswith("PF1") and e.severity in ("error", "warning")}
+    return bool(rules) and rules <= {"PF101", "PF102", "PF103", "PF104", "PF111", "PF112"}
+
+
+@pytest.mark.parametrize("path", _repairs())
+def test_fix(path: Path) -> None:
+    """Fences repair the case, or, where threads are not ordered, nothing is inserted."""
+    text = path.read_text()
+    patch = ptxfence.fix(text, filename=path.name)
+    if _NO_FIX.search(text) or any(e.cause == "unsynchronised" for e in expected(text)):
+        assert patch.edits == ()
+    else:
+        assert patch.after.verdict is Verdict.PROVEN
 
 
 def _verdict(text: str) -> Verdict:
