@@ -24,15 +24,20 @@ class Guards:
         self._values = values
         self._varies: dict[Node, bool] = {}
         self._defs: dict[Node, frozenset[int]] = {}
-        self._sets: dict[int, ThreadSet] = {}
+        self._sets: dict[tuple[int, Node | None, bool], ThreadSet] = {}
+        self._satisfying: dict[tuple[Node, bool], ThreadSet] = {}
+        self._identities: dict[Node, tuple[str, bool, frozenset[int]]] = {}
         self._blocks: dict[int, ThreadSet] = {}
 
     # --- identities ------------------------------------------------------------------------------
 
     def identity(self, node: Node) -> tuple[str, bool, frozenset[int]]:
         """Value number, whether threads of a CTA differ in it, and the loop instructions that renew it."""
-        name = describe(node) if node.op in ("var", "phi") else f"#{node.id}"
-        return name, self.varies(node), self.defs(node)
+        found = self._identities.get(node)
+        if found is None:
+            name = describe(node) if node.op in ("var", "phi") else f"#{node.id}"
+            found = self._identities[node] = name, self.varies(node), self.defs(node)
+        return found
 
     def varies(self, node: Node) -> bool:
         """Whether two threads of one CTA can hold different values."""
@@ -112,10 +117,14 @@ class Guards:
         return {index for block in blocks for index in range(cfg.blocks[block].start, cfg.blocks[block].end)}
 
     def threads(self, index: int) -> ThreadSet:
-        found = self._sets.get(index)
+        cfg = self._values.cfg
+        instruction = cfg.instructions[index]
+        guard = instruction.guard
+        predicate = None if guard is None else self._values.builder.register(guard, index)
+        key = (cfg.block_of(index), predicate, instruction.guard_negated)
+        found = self._sets.get(key)
         if found is None:
-            block = self._values.cfg.block_of(index)
-            found = self._sets[index] = unmasked(simplified(self.block(block) | self.guard(index)))
+            found = self._sets[key] = unmasked(simplified(self.block(key[0]) | self.guard(index)))
         return found
 
     def block(self, block: int) -> ThreadSet:
@@ -144,9 +153,13 @@ class Guards:
         """Threads for which `predicate` is `truth`."""
         if predicate.op == "lin":
             return ALL
-        atoms: set[Atom] = set()
-        self._collect(predicate, truth, atoms)
-        return simplified(frozenset(atoms))
+        key = (predicate, truth)
+        found = self._satisfying.get(key)
+        if found is None:
+            atoms: set[Atom] = set()
+            self._collect(predicate, truth, atoms)
+            found = self._satisfying[key] = simplified(frozenset(atoms))
+        return found
 
     def _collect(self, predicate: Node, truth: bool, atoms: set[Atom]) -> None:
         if predicate.op == "pnot":

@@ -25,6 +25,7 @@ from ptxfence.analysis.values_solve import Solver
 from ptxfence.grammar.parse import Module
 
 MBARRIER_BYTES = 8
+_BARRIER = Shape(Space.CTA, MBARRIER_BYTES, MBARRIER_BYTES, True)
 
 
 class Values:
@@ -41,7 +42,8 @@ class Values:
         self.boxes = Boxes(self)
         self._envs: dict[int, Env] = {}
         self._edge_envs: dict[tuple[int, int], Env] = {}
-        self._regions: dict[tuple[int, Access], Region] = {}
+        self._regions: dict[int, list[tuple[Access, Region]]] = {}
+        self._barriers: dict[tuple[int, int], Region] = {}
 
     # --- conditions ------------------------------------------------------------------------------
 
@@ -127,10 +129,12 @@ class Values:
 
     def region(self, index: int, access: Access) -> Region:
         """The bytes of one access of an instruction, over all threads and iterations."""
-        key = (index, access)
-        found = self._regions.get(key)
-        if found is None:
-            found = self._regions[key] = self._region(index, access)
+        known = self._regions.setdefault(index, [])
+        for other, found in known:
+            if other is access or other == access:
+                return found
+        found = self._region(index, access)
+        known.append((access, found))
         return found
 
     def _region(self, index: int, access: Access) -> Region:
@@ -150,8 +154,11 @@ class Values:
 
     def mbarrier_region(self, index: int, operand: int) -> Region:
         """The bytes of the mbarrier that an operand names."""
-        shape = Shape(Space.CTA, MBARRIER_BYTES, MBARRIER_BYTES, True)
-        return region_of(self, index, self.node(index, operand), shape)
+        key = (index, operand)
+        found = self._barriers.get(key)
+        if found is None:
+            found = self._barriers[key] = region_of(self, index, self.node(index, operand), _BARRIER)
+        return found
 
     def unresolved(self, index: int, access: Access) -> tuple[int, str] | None:
         """Where the bytes of an access were lost: an instruction and what it is; None if they are bounded."""

@@ -49,6 +49,7 @@ class Builder:
         self._memo: dict[Ref, Node] = {}
         self._placeholders: dict[Ref, Node] = {}
         self._built_in_cycle: list[Ref] = []
+        self._dropped = 0
         self._uniform: dict[Node, bool] = {}
 
     @cached_property
@@ -79,17 +80,16 @@ class Builder:
 
     def operand(self, operand: Operand, index: int) -> Node:
         """The value of a source operand of instruction `index`; of the address for `[...]`."""
-        match operand:
-            case Register(name, component):
-                return self.register(name, index, component)
-            case Negated(inner):
-                return self.negation(self.register(inner.name, index))
-            case Address(base, offset):
-                if base is None:
-                    return self.graph.const(offset)
-                return self.graph.add(self.operand(base, index), self.graph.const(offset), 64)
-            case _:
-                return self._literal(operand, index)
+        if isinstance(operand, Register):
+            return self.register(operand.name, index, operand.component)
+        if isinstance(operand, Address):
+            if operand.base is None:
+                return self.graph.const(operand.offset)
+            base = self.operand(operand.base, index)
+            return self.graph.add(base, self.graph.const(operand.offset), 64) if operand.offset else base
+        if isinstance(operand, Negated):
+            return self.negation(self.register(operand.operand.name, index))
+        return self._literal(operand, index)
 
     def negation(self, predicate: Node) -> Node:
         if predicate.op == "pnot":
@@ -137,6 +137,7 @@ class Builder:
             return found
         stack: list[Ref] = [ref]
         opened: dict[Ref, int] = {}
+        visited: dict[Ref, int] = {}  # operands were demanded when so many nodes had been dropped
         while stack:
             top = stack[-1]
             if top in self._memo:
@@ -151,9 +152,11 @@ class Builder:
                     continue
                 self._close(top, opened[top])
             else:
-                if missing := self._missing(self._needs(int(top[0]), str(top[1]))):
-                    stack.extend(missing)
-                    continue
+                if visited.get(top) != self._dropped:
+                    visited[top] = self._dropped
+                    if missing := self._missing(self._needs(int(top[0]), str(top[1]))):
+                        stack.extend(missing)
+                        continue
                 self._memo[top] = self._make(int(top[0]), str(top[1]))
                 if self._placeholders:
                     self._built_in_cycle.append(top)
@@ -283,6 +286,7 @@ class Builder:
             node = self._memo.get(built)
             if node is not None and phi in node.phis:
                 del self._memo[built]
+                self._dropped += 1
 
     def _simplified(self, phi: Node, block: int, args: PhiArgs) -> Node | None:
         others = {arg for _, arg in args if arg is not phi}
@@ -325,17 +329,15 @@ class Builder:
 def _read(operands: tuple[Operand, ...]) -> list[str]:
     names: list[str] = []
     for operand in operands:
-        match operand:
-            case Register(name):
-                names.append(name)
-            case Negated(inner):
-                names.append(inner.name)
-            case Vector(items):
-                names += _read(items)
-            case Address(Register(name)):
-                names.append(name)
-            case _:
-                pass
+        if isinstance(operand, Register):
+            names.append(operand.name)
+        elif isinstance(operand, Address):
+            if isinstance(operand.base, Register):
+                names.append(operand.base.name)
+        elif isinstance(operand, Vector):
+            names += _read(operand.items)
+        elif isinstance(operand, Negated):
+            names.append(operand.operand.name)
     return names
 
 

@@ -42,6 +42,12 @@ _LIMIT = 400  # nodes of one expression
 
 def thread_only(node: Node) -> bool:
     """Whether the expression depends on `tid.x` and nothing else, through operations that can be run."""
+    if node.of_thread is None:
+        node.of_thread = _thread_only(node)
+    return node.of_thread
+
+
+def _thread_only(node: Node) -> bool:
     work, seen = [node], set[Node]()
     reads = False
     while work:
@@ -49,6 +55,11 @@ def thread_only(node: Node) -> bool:
         if part in seen:
             continue
         seen.add(part)
+        if part.of_thread is not None:
+            if not part.of_thread:
+                return False
+            reads = True
+            continue
         if part.op == "var":
             if part.data[0] != "tid.x":
                 return False

@@ -16,6 +16,7 @@ from ptxfence.analysis.values_domain import Value, value_bits
 from ptxfence.analysis.values_nodes import Node, Terms, to_signed
 from ptxfence.analysis.values_ranges import Ranges
 
+_PLAIN = frozenset(("var", "sym", "phi"))
 _FOLDED = frozenset(("div", "and", "shr", "shrs", "mulhis"))
 
 
@@ -90,6 +91,9 @@ class Graph(Ranges):
                 kept.append((atom, k))
         if len(kept) > 1:
             ops = {atom.op for atom, _ in kept}
+            if ops <= _PLAIN:
+                kept.sort(key=_id)
+                return self.form(const, tuple(kept))
             if "shr" in ops and not ops.isdisjoint(("shrs", "mulhis")):
                 kept = values_fold.signed_divisions(self, kept)
             if not ops.isdisjoint(_FOLDED):
@@ -106,6 +110,11 @@ class Graph(Ranges):
         """`a + factor * b`."""
         ca, ta = self.parts(a)
         cb, tb = self.parts(b)
+        if not tb:  # a moved constant leaves the terms as they are
+            half = 1 << (width - 1)
+            const = ca + cb * factor
+            if -half <= const < half and all(-half <= k < half for _, k in ta):
+                return self.form(const, ta)
         terms = dict(ta)
         for atom, k in tb:
             terms[atom] = terms.get(atom, 0) + k * factor

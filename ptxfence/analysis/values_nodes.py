@@ -13,7 +13,7 @@ _BLOOM = 255
 class Node:
     """One expression. `args` are nodes, `data` integers or names; `lin` nodes use `const` and `terms` instead."""
 
-    __slots__ = ("alias", "args", "av", "bloom", "const", "data", "id", "op", "phis", "terms", "width")
+    __slots__ = ("alias", "args", "av", "bloom", "const", "data", "id", "of_thread", "op", "phis", "terms", "width")
 
     def __init__(self, number: int, op: str, args: tuple[Node, ...], data: tuple[int | str, ...], width: int) -> None:
         self.id = number
@@ -25,6 +25,7 @@ class Node:
         self.terms: Terms = ()
         self.av: Value | None = None
         self.alias: Node | None = None
+        self.of_thread: bool | None = None  # values_enumerate.thread_only
         bloom = 1 << (number & _BLOOM)
         phis: frozenset[Node] = frozenset()
         for arg in args:

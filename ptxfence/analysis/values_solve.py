@@ -195,7 +195,7 @@ class Solver:
             total = add(total, part) if total else part
         if not node.terms:
             return constant(node.const)
-        if not env.empty and len(node.terms) > 1:
+        if env.forms and len(node.terms) > 1:
             shape = self.graph.linear(0, dict(node.terms), 64)
             if shape in env.table:
                 total = env.apply(shape, total)

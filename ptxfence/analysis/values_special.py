@@ -53,6 +53,7 @@ _VARYING = {
 _CHANGING = frozenset(
     ("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi", "%smid", "%warpid")
 )
+_SPECIAL = frozenset(("%tid", "%ntid", "%laneid", *_UNIFORM, *_VARYING)) - _CHANGING
 
 
 class Launch:
@@ -79,7 +80,7 @@ def _three(values: tuple[int, ...]) -> tuple[int, int, int]:
 
 def special_register(builder: Builder, name: str, component: str) -> Node | None:
     """The node of a special register, None for any other name."""
-    if not name.startswith("%"):
+    if name not in _SPECIAL:
         return None
     graph, launch = builder.graph, builder.launch
     axis = "xyz".find(component) if component else 0
@@ -113,7 +114,7 @@ def _tid(builder: Builder) -> Node:
 
 def _other(builder: Builder, name: str, component: str) -> Node | None:
     most = _UNIFORM.get(name, _VARYING.get(name))
-    if most is None or name in _CHANGING:
+    if most is None:
         return None
     key = name[1:] + (f".{component}" if component else "")
     builder.solver.leaves.setdefault(key, interval(0, most))

@@ -115,6 +115,8 @@ class Definitions:
         self._places: dict[str, list[int]] = {}
         places = self._places
         for instruction in cfg.instructions:
+            if not (_writes[o] if (o := instruction.opcode) in _writes else _has_result(o)) and o[:4] != "call":
+                continue
             for name in destinations(instruction):
                 found = places.get(name)
                 if found is None:

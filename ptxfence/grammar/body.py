@@ -15,6 +15,7 @@ from ptxfence.grammar.instruction import Instruction
 from ptxfence.grammar.lexical import NAME, blank_comments
 from ptxfence.grammar.lines import Lines
 from ptxfence.grammar.model import Operand, Register, Symbol, Variable
+from ptxfence.grammar.quick import quick
 from ptxfence.grammar.scopes import RegisterTypes, Scope
 from ptxfence.grammar.shapes import ShapeError, operands_of
 
@@ -226,6 +227,11 @@ class Body:
     def _shown(operand: Operand) -> str:
         return operand.name if isinstance(operand, (Register, Symbol)) else ""
 
+    @cached_property
+    def _settled(self) -> bool:
+        """Whether a name means the same thing everywhere in its scope."""
+        return not any(scope.late for scope in self.scopes)
+
     def resolve(self, name: str, scope: int, offset: int) -> Operand:
         """The register, variable or label that `name` means; undeclared `%` names are special registers."""
         where = self.scopes[scope]
@@ -237,13 +243,16 @@ class Body:
             found = Symbol(f"{found.name}@{self.function}")
         elif found is None:
             found = Register(name) if name[0] == "%" else Symbol(name)
-        if not where.late and not any(outer.late for outer in self.scopes):
+        if self._settled:
             where.remember(name, found)
         return found
 
     def operands_at(self, start: int, end: int, scope: int) -> tuple[Operand, ...]:
         """Operands in `text[start:end]`. Raises PtxSyntaxError."""
+        text = self.text[start:end]
+        if (found := quick(text, lambda name: self.resolve(name, scope, start), self.scopes[scope].memo)) is not None:
+            return found
         try:
-            return operands_of(self.text[start:end], lambda name: self.resolve(name, scope, start))
+            return operands_of(text, lambda name: self.resolve(name, scope, start))
         except ShapeError as error:
             raise self.lines.error(error.message, start + error.offset) from None

@@ -154,7 +154,7 @@ def test_refused_as_ptxas_does(text: str, column: int):
 def test_lark_is_loaded_only_for_operands():
     code = (
         "import sys; from ptxfence.grammar import parse;"
-        "f = parse('.version 8.7\\n.target sm_90\\n.entry k() { .reg .b32 %r<4>; add.s32 %r1, %r2, 1; }');"
+        "f = parse('.version 8.7\\n.target sm_90\\n.entry k() { .reg .b32 %r<4>; add.s32 %r1, %r2, 1+1; }');"
         "assert not f.errors; i = f.modules[0].functions[0].instructions; assert 'lark' not in sys.modules;"
         "i[0].operands; assert 'lark' in sys.modules"
     )
