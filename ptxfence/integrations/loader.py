@@ -46,9 +46,10 @@ def patched(code: Any, mode: str | Mode = Mode.FIX) -> Any:
 def patched_image(image: Any, mode: str | Mode = Mode.FIX) -> Any:
     """What to hand to the driver in place of `image`: bytes, a buffer or the address of a NUL-terminated PTX text.
 
-    Raises as `patched` does.
+    A `str`, which numba-cuda gives and the driver's bindings refuse, becomes bytes. Raises as `patched` does.
     """
-    return _replaced(image, _watch(mode_of(mode)))
+    plain = image.encode("utf-8", "surrogateescape") + b"\0" if isinstance(image, str) else image
+    return _replaced(plain, _watch(mode_of(mode)))
 
 
 def cuModuleLoadData(image: Any, mode: str | Mode = Mode.FIX) -> Any:

@@ -52,6 +52,12 @@ def test_every_way_of_loading_ptx_is_patched(driver: Any, tmp_path: Path):
     assert driver.MEMORY[0] == want
 
 
+def test_text_with_nothing_to_patch_reaches_the_driver_as_bytes(driver: Any):
+    """numba-cuda's `compile_ptx` gives a `str`, which the driver's bindings refuse."""
+    text = PTX.decode() + ".address_size 64\n"
+    assert loader.cuModuleLoadData(text) == (0, text.encode() + b"\0")
+
+
 @pytest.mark.parametrize("image", [b"\x7fELF.version", b"\x50\xed\x55\xba.version", b"no ptx", 0, object()])
 def test_what_is_no_ptx_passes_untouched(image: Any, driver: Any):
     loader.install("fix", examiner=_mark)
