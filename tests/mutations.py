@@ -21,6 +21,8 @@ from ptxfence.grammar.function import Function
 from ptxfence.grammar.instruction import Instruction
 from ptxfence.grammar.module import PtxFile
 from ptxfence.grammar.parse import parse
+from ptxfence.rewrite.recheck import recheck
+from ptxfence.rewrite.roots import roots, routine
 
 KINDS = ("delete", "across", "early", "lone", "narrow", "twice", "thread")
 _FENCE = "fence.proxy.async"
@@ -207,7 +209,23 @@ def fault(text: str, mutant: Mutant) -> str:
     useless = mutant.kind == "thread" or (mutant.kind == "narrow" and ".shared::" in mutant.fence.opcode)
     if useless and here != deleted:
         return f"a fence of another kind covers {sorted(deleted - here)}"
-    return "" if not clean(report) or explain(text, mutant) else "nothing explains that it is not reported"
+    if not clean(report):
+        return ""
+    if _second_opinion(mutant.text, deleted):
+        return "proven, but the second opinion finds a pair uncovered"
+    return "" if explain(text, mutant) else "nothing explains that it is not reported"
+
+
+def _second_opinion(text: str, wanted: frozenset[Pair]) -> bool:
+    """Whether recheck, which shares no flow analysis with check, finds one of the pairs in shared memory uncovered."""
+    lines = {(first, second) for family, first, second in wanted if family == "shared"}
+    file = parse(text, "<mutant>")
+    for module, function in roots(file) if lines else ():
+        body = routine(module, function)
+        at = [file.position(instruction.start)[0] for instruction in body.instructions]
+        if recheck(module, body, lambda a, o, at=at: (at[a], at[o]) in lines):
+            return True
+    return False
 
 
 def _fault_of_copy(mutant: Mutant, report: Report) -> str:
