@@ -80,9 +80,10 @@ class Events:
         self.values = values
         self.touches: list[Touch] = []
         self.unknown: list[int] = []
-        syncs = (lookup(i.opcode).sync for i in cfg.instructions)
+        effects = [lookup(opcode) for opcode in {i.opcode for i in cfg.instructions}]
+        syncs = (what.sync for what in effects)
         self._reuses_barriers = any(s is not None and s.kind is SyncKind.MBARRIER_INVAL for s in syncs)
-        self._with_globals = any(_bulk_reads(lookup(i.opcode)) for i in cfg.instructions)
+        self._with_globals = any(_bulk_reads(what) for what in effects)
         self.by_block: dict[int, list[Event]] = {block: self._block_events(block) for block in cfg.order}
 
     @cached_property

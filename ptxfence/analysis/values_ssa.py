@@ -104,6 +104,29 @@ def _registers(operand: Operand) -> Iterator[str]:
         yield from _registers(operand.second)
 
 
+def _written(cfg: Cfg) -> dict[str, list[int]]:
+    """Every register that is written, and the indices of the instructions that do. Hot: 1 us an instruction."""
+    places: dict[str, list[int]] = {}
+    text = next((i.source for i in cfg.instructions if isinstance(i, Instruction)), "")
+    match = _DESTINATION.match
+    for instruction in cfg.instructions:
+        opcode = instruction.opcode
+        writes = _writes.get(opcode)
+        if not (_has_result(opcode) if writes is None else writes) and opcode[:4] != "call":
+            continue
+        names: list[str] | None = None
+        if instruction.scope == 0 and writes and isinstance(instruction, Instruction):
+            found = match(text, instruction.operand_start)
+            if found is not None and found.lastindex == 2:
+                names = [found[2]] if found[2] != "_" else []
+        for name in destinations(instruction) if names is None else names:
+            if name in places:
+                places[name].append(instruction.index)
+            else:
+                places[name] = [instruction.index]
+    return places
+
+
 class Definitions:
     """Definitions of every register of a function, and which of them reaches a place."""
 
@@ -112,17 +135,7 @@ class Definitions:
         self.block_of: list[int] = []
         for block in cfg.blocks:
             self.block_of.extend([block.index] * (block.end - block.start))
-        self._places: dict[str, list[int]] = {}
-        places = self._places
-        for instruction in cfg.instructions:
-            if not (_writes[o] if (o := instruction.opcode) in _writes else _has_result(o)) and o[:4] != "call":
-                continue
-            for name in destinations(instruction):
-                found = places.get(name)
-                if found is None:
-                    places[name] = [instruction.index]
-                else:
-                    found.append(instruction.index)
+        self._places = _written(cfg)
         self._phis: dict[str, frozenset[int]] = {}
         self._at_end: dict[tuple[str, int], Definition | None] = {}
 

@@ -60,6 +60,11 @@ class Instruction:
         return self._body.text[self.operand_start : self.end - 1]
 
     @property
+    def source(self) -> str:
+        """The text of the file, which `start`, `operand_start` and `end` count in."""
+        return self._body.text
+
+    @property
     def operands(self) -> tuple[Operand, ...]:
         """Parsed operands, the guard left out. Raises PtxSyntaxError for text that is no operand list."""
         if self._operands is None:
