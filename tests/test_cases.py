@@ -138,3 +138,46 @@ def test_every_bug_has_its_fix() -> None:
 def test_the_table_names_every_case() -> None:
     table = (CASES.parent.parent / "docs" / "cases.md").read_text()
     assert [path.name for path in FILES if f"`{path.name.split('.')[0]}`" not in table] == []
+
+
+OLD_TARGET = """\
+.version 8.0
+.target sm_80
+.address_size 64
+
+.visible .entry barrier_init(.param .u64 barrier_init_param_0)
+.reqntid 128
+{
+	.reg .pred %p<2>;
+	.reg .b32 %r<6>;
+	.reg .b64 %rd<4>;
+	.shared .align 16 .b8 tile[2048];
+	.shared .align 8 .b8 full[8];
+	ld.param.u64 %rd1, [barrier_init_param_0];
+	cvta.to.global.u64 %rd2, %rd1;
+	mov.u32 %r1, %tid.x;
+	setp.ne.s32 %p1, %r1, 0;
+	@%p1 bra $INIT;
+	mbarrier.init.shared.b64 [full], 128;
+$INIT:
+	bar.sync 0;
+	shl.b32 %r2, %r1, 4;
+	mov.u32 %r3, tile;
+	add.s32 %r4, %r3, %r2;
+	mul.wide.u32 %rd3, %r1, 16;
+	add.s64 %rd2, %rd2, %rd3;
+	cp.async.cg.shared.global [%r4], [%rd2], 16;
+	cp.async.wait_all;
+	bar.sync 0;
+	ld.shared.b32 %r5, [%r4];
+	st.global.b32 [%rd2], %r5;
+	ret;
+}
+"""
+
+
+def test_no_fence_where_the_target_has_none() -> None:
+    """C079: below sm_90 there is no async proxy and no fence for it."""
+    patch = ptxfence.fix(OLD_TARGET, filename="old.ptx")
+    assert patch.before.verdict is Verdict.PROVEN
+    assert patch.edits == ()
