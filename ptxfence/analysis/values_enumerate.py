@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from math import gcd
 
-from ptxfence.analysis.values_domain import NO_BASE, Span, Value
+from ptxfence.analysis.values_domain import NO_BASE, Span, Value, bounds
 from ptxfence.analysis.values_nodes import Node
 
 _SIMPLE = {
@@ -37,6 +37,7 @@ _SIMPLE = {
     "maxs": "max(_s({0}, {w}), _s({1}, {w}))",
 }
 _COMPARE = {"eq": "==", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "ne": "!="}
+COARSE = 1 << 15  # intervals wider than this are worth an exact evaluation over the threads
 _LIMIT = 400  # nodes of one expression
 
 
@@ -68,6 +69,12 @@ def _thread_only(node: Node) -> bool:
             return False
         work.extend(part.args)
     return reads
+
+
+def tangled(node: Node, total: Value) -> bool:
+    """Whether the bounds of a sum say little: they are wide, or terms of one thread index cancel in part."""
+    low, high = bounds(total)
+    return high - low > COARSE or (high > low and any(k < 0 and thread_only(atom) for atom, k in node.terms))
 
 
 def _signed(value: int, width: int) -> int:

@@ -8,6 +8,7 @@ constant that the component compares with), then two descending rounds win back 
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import gcd
 
 from ptxfence.analysis import values_transfer as transfer
 from ptxfence.analysis.values_cycles import components, widened, widest
@@ -25,7 +26,7 @@ from ptxfence.analysis.values_domain import (
     shift,
     top,
 )
-from ptxfence.analysis.values_enumerate import enumerate_threads, thread_only
+from ptxfence.analysis.values_enumerate import enumerate_threads, tangled, thread_only
 from ptxfence.analysis.values_env import EMPTY, Constraint, Env, constraints, impossible, share
 from ptxfence.analysis.values_graph import Graph
 from ptxfence.analysis.values_nodes import Node, unvisited
@@ -34,7 +35,6 @@ from ptxfence.analysis.values_operate import operate
 ROUNDS = 12
 MAX_ROUNDS = 60
 NESTED = 2  # selections refined inside each other; more would cost a factor 2 each
-COARSE = 1 << 15  # intervals wider than this are worth an exact evaluation over the threads
 MAX_THREADS = 1024
 DEEPEST = 24  # operations behind each other that a condition is followed through
 
@@ -196,12 +196,31 @@ class Solver:
         if not node.terms:
             return constant(node.const)
         if env.forms and len(node.terms) > 1:
-            shape = self.graph.linear(0, dict(node.terms), 64)
-            if shape in env.table:
-                total = env.apply(shape, total)
-        if not self._guessing and len(node.terms) > 1 and (lows := bounds(total))[1] - lows[0] > COARSE:
+            total = self._bounded_sum(node, env) or total
+        if not self._guessing and len(node.terms) > 1 and tangled(node, total):
             total = self._enumerated(node, env) or total
         return shift(total, node.const)
+
+    def _bounded_sum(self, node: Node, env: Env) -> Value:
+        """The sum where a condition bounds its terms together, or a fraction of them; empty without one."""
+        terms = {atom: k for atom, k in node.terms if atom.op != "sym"}
+        factor = gcd(*terms.values()) if terms else 0
+        if len(terms) < 2:
+            return ()
+        shape = self.graph.linear(0, {atom: k // factor for atom, k in terms.items()}, 64)
+        if shape not in env.table:
+            return ()
+        total = constant(0)
+        for atom, k in terms.items():
+            part = self._value(atom, env)
+            if not part:
+                return ()
+            total = add(total, scale(part, k // factor))
+        total = scale(env.apply(shape, total), factor)
+        for atom, k in node.terms:
+            if atom.op == "sym":
+                total = add(total, scale(self._value(atom, env), k))
+        return total
 
     def _enumerated(self, node: Node, env: Env) -> Value:
         """The sum, its thread-dependent terms evaluated together for every thread; empty if there are too few."""

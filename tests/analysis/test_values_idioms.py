@@ -204,3 +204,25 @@ def test_a_swizzled_tile_begins_at_its_row(start: int, lo: int, hi: int) -> None
     )
     found = region(body, "wgmma.mma_async")
     assert (found.lo, found.hi) == (lo, hi)
+
+
+SUMS = {
+    "remainders of one index": (
+        "mov.u32 %r1, %tid.x;\nand.b32 %r2, %r1, 31;\nand.b32 %r3, %r1, 28;\nsub.s32 %r4, %r2, %r3;\n"
+        "shl.b32 %r4, %r4, 3;\nmov.u32 %r5, smem;\nadd.u32 %r5, %r5, %r4;\nst.shared.u32 [%r5+1920], 0;",
+        1920, 1948,
+    ),
+    "condition on a sum": (
+        "mov.u32 %r1, %tid.x;\nshr.u32 %r2, %r1, 5;\nand.b32 %r3, %r1, 31;\nmad.lo.s32 %r4, %r3, 3, %r2;\n"
+        "setp.gt.u32 %p1, %r4, 31;\n@%p1 bra DONE;\nshl.b32 %r6, %r4, 9;\nmov.u32 %r5, smem;\n"
+        "add.u32 %r5, %r5, %r6;\nst.shared.u32 [%r5], 0;\nDONE:",
+        0, 15876,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_terms_that_depend_on_each_other(name: str) -> None:
+    body, lo, hi = SUMS[name]
+    found = region(body)
+    assert (found.lo, found.hi) == (lo, hi)
