@@ -42,6 +42,16 @@ def dense(region: Region) -> bool:
     return covered >= region.hi - region.lo
 
 
+def first(region: Region, width: int) -> Region:
+    """The `width` bytes at the lower bound; a region that overlaps nothing for certain where a swizzle may keep every
+    thread from them."""
+    if region.lo is None or any(term.lo < 0 or term.defs for term in region.terms or ()):
+        return replace(region, lo=None, hi=None, exact=False, terms=None)
+    return replace(
+        region, hi=region.lo + width, width=width, exact=True, step=0, span=0, bounded_by="", origin=region.lo, terms=()
+    )
+
+
 def surely(a: Region, b: Region) -> bool:
     """Whether the two overlap for certain."""
     how = overlap(a, b)

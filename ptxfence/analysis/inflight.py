@@ -29,7 +29,7 @@ from ptxfence.analysis.effects import (
     SyncKind,
 )
 from ptxfence.analysis.events import SHARED, Event, Events, Touch, in_order
-from ptxfence.analysis.extent import MOST_THREADS, dense, outside, surely
+from ptxfence.analysis.extent import MOST_THREADS, dense, first, outside, surely
 from ptxfence.analysis.flow import Flow
 from ptxfence.analysis.handoff import Handoffs
 from ptxfence.analysis.program import Program, Step
@@ -271,11 +271,20 @@ def _told_between(context: Context, waits: list[Event], flying: Touch, reuse: To
     make the paths without such a wait impossible, so one wait is enough to stay silent."""
     paths, both = context.witness.paths, (flying.index, reuse.index)
     apart = not paths.reaches(flying.index, reuse.index, leap=False)  # another thread's work: its own wait tells it
+    again = () if _at_times(context, flying) else (flying.index,)
     return any(
-        (apart or paths.reaches(flying.index, wait.index, both))
-        and paths.reaches(wait.index, reuse.index, (flying.index,))
+        (apart or paths.reaches(flying.index, wait.index, both)) and paths.reaches(wait.index, reuse.index, again)
         for wait in waits
     )
+
+
+def _at_times(context: Context, flying: Touch) -> bool:
+    """Whether the operation's own guard changes from iteration to iteration, as that of a last load does."""
+    values = context.events.values
+    instruction = context.events.cfg.instructions[flying.index]
+    if instruction.guard is None:
+        return False
+    return bool(values.guards.defs(values.builder.register(instruction.guard, flying.index)))
 
 
 def _finding(context: Context, flying: Touch, reuse: Touch, more: int) -> Finding:
@@ -311,7 +320,9 @@ def _provable(flying: Region, reuse: Region) -> bool:
         return True
     if dense(reuse):
         return reuse.holds(flying) or flying.holds(reuse)
-    return dense(flying) and flying.holds(reuse)
+    if dense(flying):
+        return flying.holds(reuse) or flying.holds(first(reuse, reuse.width))
+    return overlap(first(flying, LEAST), first(reuse, reuse.width)) is Overlap.CERTAIN
 
 
 def _clash(flying: Access, reuse: Access) -> bool:

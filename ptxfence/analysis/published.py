@@ -41,10 +41,7 @@ class _Publication(Transfer):
     clears = False
 
     def fence(self, index: int, fence: Fence, state: State) -> None:
-        if fence.kind is FenceKind.MBARRIER_INIT or (
-            fence.kind is FenceKind.THREAD and fence.order is not Order.ACQUIRE
-        ):
-            state.groups[0] |= state.own[0] | state.warp[0]
+        return
 
     def group(self, step: Step, event: Event, state: State) -> None:
         return
@@ -56,9 +53,39 @@ class _Publication(Transfer):
         changed = super().synchronise(step, event, state)
         if sync is not None and sync.kind is SyncKind.CLUSTER_WAIT:
             for i in step.members:
-                state.pub[i] |= state.groups[0]
-                state.peer[i] |= state.groups[0]
+                state.pub[i] |= self.changes.announced
+                state.peer[i] |= self.changes.announced
         return changed
+
+
+def _announced(context: Context, inits: list[Touch]) -> int:
+    """Inits between which and some relaxed arrival at the cluster barrier their own threads execute a fence: the
+    waiters of every warp learn of them, whichever role they wait in."""
+    arrivals = [
+        e
+        for e in in_order(context.events)
+        if e.effect.sync is not None and e.effect.sync.kind is SyncKind.CLUSTER_ARRIVE
+    ]
+    fences = [e.index for e in in_order(context.events) if any(_announces(f) for f in e.effect.fences)]
+    found = 0
+    for bit, init in enumerate(inits):
+        for fence in fences:
+            if not _follows(context, init.index, fence, init.threads):
+                continue
+            if any(_follows(context, fence, arrival.index, init.threads) for arrival in arrivals):
+                found |= 1 << bit
+    return found
+
+
+def _announces(fence: Fence) -> bool:
+    return fence.kind is FenceKind.MBARRIER_INIT or (
+        fence.kind is FenceKind.THREAD and fence.order is not Order.ACQUIRE
+    )
+
+
+def _follows(context: Context, first: int, second: int, threads: ThreadSet) -> bool:
+    """Whether `threads` may come from one instruction to the other without another thread's help."""
+    return subset(threads, context.flow.threads(second)) and context.witness.paths.reaches(first, second, leap=False)
 
 
 def unpublished(context: Context) -> Iterator[Finding]:
@@ -80,7 +107,13 @@ def unpublished(context: Context) -> Iterator[Finding]:
     for touch in everything:
         replaced[touch.index] = (*replaced.get(touch.index, ()), touch)
     program = Program(context.events, conflicts, replaced)
-    flow = Flow(program, context.handoffs, context.tick, Changes(open=True), _Publication)
+    flow = Flow(
+        program,
+        context.handoffs,
+        context.tick,
+        Changes(open=True, announced=_announced(context, conflicts.touches)),
+        _Publication,
+    )
     seen: set[int] = set()
     for block in sorted(flow.inputs):
         state = flow.inputs[block].copy()

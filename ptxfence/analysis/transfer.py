@@ -68,13 +68,14 @@ class Changes:
 
     `without` are fences (by instruction) left out, `narrowed` those limited to `.shared::cta`, `moved` are
     (fence, source block, target block): the fence runs on that edge as well. `open`: what is reported is not
-    taken as fenced from there on.
+    taken as fenced from there on. `announced` are accesses that every wait at the cluster barrier tells of.
     """
 
     without: frozenset[int] = frozenset()
     narrowed: frozenset[int] = frozenset()
     moved: frozenset[tuple[int, int, int]] = frozenset()
     open: bool = False
+    announced: int = 0
 
 
 class Transfer:
@@ -424,14 +425,14 @@ def restrict(state: State, by: Restriction) -> None:
             bits = state.meet(facts, by.inside)
             for i in by.inside:
                 facts[i] = bits
+    fresh = ~state.stale | by.lasting
     if by.own_drop:
-        keep = ~(by.own_drop & ~state.stale)
+        keep = ~(by.own_drop & fresh)
         state.own[:] = [bits & keep for bits in state.own]
         state.groups[:] = [bits & keep for bits in state.groups]
         state.local &= keep
         state.unjoined &= keep
         state.made &= keep
     if by.warp_drop:
-        keep = ~(by.warp_drop & ~state.stale)
+        keep = ~(by.warp_drop & fresh)
         state.warp[:] = [bits & keep for bits in state.warp]
-

@@ -23,13 +23,15 @@ LANE_KEYS = ("elect", "lane")
 class Restriction:
     """What taking an edge does: `unreached` sets get no facts, all of `inside` share the path's facts.
 
-    `own_drop` and `warp_drop` are bits of accesses that the threads of this path (this warp) cannot have made.
+    `own_drop` and `warp_drop` are bits of accesses that the threads of this path (this warp) cannot have made;
+    of those, `lasting` by a condition that no loop evaluates anew.
     """
 
     unreached: tuple[int, ...]
     inside: tuple[int, ...]
     own_drop: int
     warp_drop: int
+    lasting: int = 0
 
     @property
     def empty(self) -> bool:
@@ -176,16 +178,18 @@ class Universe:
             i for i, f in enumerate(self.sets) if disjoint(threads, f) or (refused and subset(f, refused))
         )
         inside = tuple(i for i, f in enumerate(self.sets) if subset(threads, f))
-        own = warp = 0
+        own = warp = lasting = 0
         for mask, accessor in accessors:
             if refused and subset(accessor, refused):
                 own |= mask
                 warp |= mask if all(map(_warp_aligned, refused)) else 0
             for atom in learned:
-                if any(contradicts(atom, other) for other in accessor):
+                against = [other for other in accessor if contradicts(atom, other)]
+                if against:
                     own |= mask
                     warp |= mask if _warp_aligned(atom) else 0
-        found = Restriction(unreached, inside, own, warp)
+                lasting |= mask if not atom.defs and any(not other.defs for other in against) else 0
+        found = Restriction(unreached, inside, own, warp, lasting)
         return None if found.empty else found
 
 
