@@ -131,6 +131,7 @@ def keep(folder: Path, failures: Iterable[tuple[int, str, str]]) -> None:
 
 def table(tally: Tally, start: int, seconds: float) -> str:
     last = start + tally.counts["programs"] - 1
+    tally.counts.setdefault("disagreement soundness", 0)
     lines = [f"Seeds {start} to {last}, {seconds:.0f} s.", "", "| what | count |", "|---|---|"]
     lines += [f"| {name} | {count} |" for name, count in sorted(tally.counts.items())]
     for level in ("certain", "likely"):
