@@ -211,6 +211,8 @@ class Guards:
         negated = hi >= limit and hi + 1 - limit < lo  # the range wraps around and leaves a gap
         if negated:
             lo, hi = hi + 1 - limit, lo - 1
+        elif hi >= limit:  # the range wraps around and meets itself: anything
+            lo, hi = least, most
         occupied = False
         if key in ("tid.x", "lane") and not negated:
             count = self._values.builder.launch.threads if key == "tid.x" else 1

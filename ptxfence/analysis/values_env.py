@@ -184,7 +184,8 @@ def _push(graph: Graph, node: Node, lo: int, hi: int, width: int, depth: int) ->
         mask = int(node.data[0])
         low = (mask & -mask) - 1
         if mask | low == (1 << mask.bit_length()) - 1 and graph.fits(node.args[0], mask.bit_length()):
-            new = _stretched(lo >> low.bit_length() << low.bit_length(), hi, width, 0, low)
+            floor = lo if hi >= 1 << width else lo >> low.bit_length() << low.bit_length()
+            new = _stretched(floor, hi, width, 0, low)
             yield from _push(graph, node.args[0], *new, node.width, depth - 1)
     elif node.op in ("zext", "sext"):
         source = int(node.data[0])

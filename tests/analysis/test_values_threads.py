@@ -45,6 +45,10 @@ CASES = {
         {("tid.x", 0, 1, False)},
     ),
     "elected lane": ("elect.sync _|%p1, -1;\n@%p1 st.shared.u32 [%r9], 0;", {("elect", 1, 2, False)}),
+    "other than one group of warps": (
+        "shr.u32 %r2, %r1, 5;\nand.b32 %r3, %r2, -2;\nsetp.eq.s32 %p1, %r3, 2;\n@!%p1 st.shared.u32 [%r9], 0;",
+        {("tid.x", 64, 128, True)},
+    ),
     "early return": ("setp.ge.u32 %p1, %r1, 128;\n@%p1 ret;\nst.shared.u32 [%r9], 0;", {("tid.x", 0, 128, False)}),
     "after a join": ("setp.eq.u32 %p1, %r1, 0;\n@%p1 bra NEXT;\nadd.u32 %r2, %r1, 1;\nNEXT:\n"
     "st.shared.u32 [%r9], 0;", set()),
