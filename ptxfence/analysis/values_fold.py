@@ -122,3 +122,23 @@ def magic(graph: Graph, x: Node, factor: int, k: int) -> Node | None:
     if n < 2 or (factor * n - (1 << k)) * most >= 1 << k or not graph.fits(x, most.bit_length()):
         return None
     return graph.divide(x, n, 64)
+
+
+def averaged(graph: Graph, a: Node, k: int) -> Node | None:
+    """`(t + ((x - t) >> 1)) >> k` with `t = (x * magic) >> 32`: `x div n` for a divisor whose magic number has 33 bits
+    (Granlund and Montgomery, 1994, figure 4.1)."""
+    for (high, factor), (half, other) in (a.terms, a.terms[::-1]):
+        if factor != 1 or other != 1 or half.op != "shr" or half.data[0] != 1 or high.op != "shr" or high.data[0] != 32:
+            continue
+        const, terms = graph.parts(high.args[0])
+        if const or len(terms) != 1:
+            continue
+        wide, magic_number = terms[0]
+        x = wide.args[0] if wide.op == "zext" and wide.data[0] == 32 else wide
+        if graph.add(x, high, 32, -1) is not half.args[0]:
+            continue
+        scale = (1 << 32) + magic_number
+        n = -(-(1 << (33 + k)) // scale)
+        if n > 1 and scale * n - (1 << (33 + k)) <= 1 << (k + 1):
+            return graph.divide(wide, n, 32)
+    return None

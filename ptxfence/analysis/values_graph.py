@@ -175,8 +175,14 @@ class Graph(Ranges):
                 back = min(k, int(atom.data[1]))
                 inner = self.atom("sym", (), (atom.data[0], int(atom.data[1]) - back))
                 scaled[inner] = scaled.get(inner, 0) + (factor << (k - back))
+            elif atom.op == "and" and int(atom.data[0]) >> max(0, width - k):  # bits of the mask that are shifted out
+                kept = self.and_const(atom.args[0], int(atom.data[0]) & ((1 << (width - k)) - 1), atom.width)
+                base, inner = self.parts(kept)
+                const += base * factor
+                for part, times in inner:
+                    scaled[part] = scaled.get(part, 0) + (times * factor << k)
             else:
-                scaled[atom] = factor << k
+                scaled[atom] = scaled.get(atom, 0) + (factor << k)
         return self.linear(const << k, scaled, width)
 
     def shr(self, a: Node, k: int, width: int, signed: bool) -> Node:
@@ -185,6 +191,9 @@ class Graph(Ranges):
         if self.is_const(a):
             value = a.const if signed else a.const & ((1 << width) - 1)
             return self.const(to_signed(value >> k, width))
+        quotient = values_fold.averaged(self, a, k) if width == 32 and len(a.terms) == 2 and not a.const else None
+        if quotient is not None:
+            return quotient
         fits = self.signed_fits(a, width) if signed else self.fits(a, width)
         op = "shrs" if signed and not self.fits(a, width - 1) else "shr"
         if not fits:
@@ -344,6 +353,11 @@ class Graph(Ranges):
                 const += base * k
                 for part, factor in inner:
                     total[part] = total.get(part, 0) + k * factor
+                continue
+            kept = atom.op == "shr" and atom.width == 64 and int(atom.data[0]) + width <= 64
+            if kept and not self.fits(atom.args[0], 64):
+                shifted = self.atom("shrs", atom.args, atom.data, 64)  # the same in the bits that stay
+                total[shifted] = total.get(shifted, 0) + k
             else:
                 total[atom] = total.get(atom, 0) + k
         return self.linear(const, total, width)
@@ -362,28 +376,6 @@ class Graph(Ranges):
 
     def _has_symbol(self, a: Node) -> bool:
         return any(atom.op == "sym" and k > 0 for atom, k in a.terms)
-
-    def low_part(self, a: Node, at: int, count: int, width: int) -> Node:
-        """Bits `[at, at + count)` of `a`, which has `width` bits."""
-        if at + count == width and at:
-            return self.shr(a, at, width, False)
-        moved = self.shr(a, at, width, False) if at else a
-        return (
-            self.trunc(moved, count)
-            if count in (16, 32) and at == 0
-            else self.and_const(moved, (1 << count) - 1, width)
-        )
-
-    def multiply_high(self, a: Node, b: Node, width: int, signed: bool) -> Node:
-        """The upper half of a product."""
-        if self.is_const(a):
-            a, b = b, a
-        if self.is_const(b) and (not signed or (self.fits(a, width - 1) and b.const > 0)):
-            found = values_fold.magic(self, a, b.const & ((1 << width) - 1), width)
-            if found is not None:
-                return found
-            signed = False
-        return self.atom("mulhis" if signed else "mulhi", (a, b), (), width)
 
     def remainder(self, a: Node, n: int, width: int) -> Node:
         """`a mod n` for `a >= 0`; multiples of n drop out of a linear form."""

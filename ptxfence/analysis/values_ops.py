@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ptxfence.analysis.isa_operations import Op
+from ptxfence.analysis.values_fold import magic
 from ptxfence.analysis.values_nodes import Node
-from ptxfence.analysis.values_sources import Sources, compare, predicate
+from ptxfence.analysis.values_sources import Sources, compare, packed, part_of, predicate
 from ptxfence.grammar.model import Address, Operand, Symbol, Vector
 
 WINDOW = "@shared"  # generic address of the shared window minus zero
@@ -39,7 +40,16 @@ def _product(s: Sources) -> Node | None:
 
 
 def _high(s: Sources) -> Node:
-    return s.graph.multiply_high(s.true_value(1), s.true_value(2), s.op.width, s.op.signed)
+    """The upper half of a product."""
+    a, b, width, signed, graph = s.true_value(1), s.true_value(2), s.op.width, s.op.signed, s.graph
+    if graph.is_const(a):
+        a, b = b, a
+    if graph.is_const(b) and (not signed or (graph.fits(a, width - 1) and b.const > 0)):
+        found = magic(graph, a, b.const & ((1 << width) - 1), width)
+        if found is not None:
+            return found
+        signed = False
+    return graph.atom("mulhis" if signed else "mulhi", (a, b), (), width)
 
 
 def _mul(s: Sources) -> Node | None:
@@ -249,19 +259,11 @@ def _mov(s: Sources) -> Node | None:
             return s.builder.operand(source.items[s.position], s.index) if fit else None
         count = len(target.items)
         part = s.op.width // count
-        return s.graph.low_part(s.get(1), s.position * part, part, s.op.width)
+        return part_of(s, s.get(1), s.position * part, part)
     if isinstance(source, Vector):
         part = s.op.width // max(1, len(source.items))
-        return _packed(s, [s.builder.operand(x, s.index) for x in source.items], part)
+        return packed(s, [s.builder.operand(x, s.index) for x in source.items], part)
     return s.get(1)
-
-
-def _packed(s: Sources, items: list[Node], part: int) -> Node:
-    total = s.graph.const(0)
-    for i, item in enumerate(items):
-        field = s.graph.extend(s.graph.trunc(item, part), part, False)
-        total = s.graph.add(total, s.graph.shl(field, i * part, s.op.width), s.op.width)
-    return total
 
 
 def _selp(s: Sources) -> Node | None:

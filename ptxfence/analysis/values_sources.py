@@ -114,3 +114,22 @@ def _decide(operator: str, a: int, b: int, width: int, signed: bool) -> bool:
     else:
         a, b = a & ((1 << width) - 1), b & ((1 << width) - 1)
     return {"eq": a == b, "ne": a != b, "lt": a < b, "le": a <= b, "gt": a > b, "ge": a >= b}[operator]
+
+
+def part_of(s: Sources, a: Node, at: int, count: int) -> Node:
+    """Bits `[at, at + count)` of `a`, which has the width of the operation."""
+    graph, width = s.graph, s.op.width
+    if at + count == width and at:
+        return graph.shr(a, at, width, False)
+    if count in (16, 32) and at == 0:
+        return graph.trunc(a, count)
+    return graph.and_const(graph.shr(a, at, width, False) if at else a, (1 << count) - 1, width)
+
+
+def packed(s: Sources, items: list[Node], part: int) -> Node:
+    """Fields of `part` bits, the lowest first, as one value."""
+    total = s.graph.const(0)
+    for i, item in enumerate(items):
+        field = s.graph.extend(s.graph.trunc(item, part), part, False)
+        total = s.graph.add(total, s.graph.shl(field, i * part, s.op.width), s.op.width)
+    return total

@@ -212,6 +212,14 @@ SUMS = {
         "shl.b32 %r4, %r4, 3;\nmov.u32 %r5, smem;\nadd.u32 %r5, %r5, %r4;\nst.shared.u32 [%r5+1920], 0;",
         1920, 1948,
     ),
+    "ring of seven stages": (
+        "ld.param.u32 %r9, [n];\nmov.u32 %r1, 0;\nLOOP:\nshl.b32 %r2, %r1, 3;\nmov.u32 %r3, smem;\n"
+        "add.u32 %r3, %r3, %r2;\nst.shared.u32 [%r3], 0;\nadd.s32 %r4, %r1, %r9;\n"
+        "mul.wide.u32 %rd1, %r4, 613566757;\nshr.u64 %rd2, %rd1, 32;\ncvt.u32.u64 %r5, %rd2;\n"
+        "sub.s32 %r6, %r4, %r5;\nshr.u32 %r6, %r6, 1;\nadd.s32 %r6, %r6, %r5;\nshr.u32 %r6, %r6, 2;\n"
+        "mul.lo.s32 %r6, %r6, 7;\nsub.s32 %r1, %r4, %r6;\nsetp.ne.u32 %p1, %r1, %r9;\n@%p1 bra LOOP;",
+        0, 52,
+    ),
     "condition on a sum": (
         "mov.u32 %r1, %tid.x;\nshr.u32 %r2, %r1, 5;\nand.b32 %r3, %r1, 31;\nmad.lo.s32 %r4, %r3, 3, %r2;\n"
         "setp.gt.u32 %p1, %r4, 31;\n@%p1 bra DONE;\nshl.b32 %r6, %r4, 9;\nmov.u32 %r5, smem;\n"
