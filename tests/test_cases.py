@@ -41,9 +41,6 @@ OPEN_FIX = frozenset(
     {
         "C008_warpgroup_staging.bug",
         "C112_scales_no_barrier.bug",
-        "T21_inside_partitions.bug",
-        "T21_nested_loops.bug",
-        "T22_call_swapped.bug",
     }
 )
 """Cases that `fix` does not yet treat so."""

@@ -98,9 +98,11 @@ class Flow:
         for step in self.steps[block]:
             if self.transfer.apply(step, state, None):
                 again.update(self.cfg.block_of(i) for i in self.handoffs.listeners.get(step.index, ()))
+        changes = self.transfer.changes
         for successor in self.cfg.succs[block]:
             out = self._along(block, successor, state)
-            successor = self.program.hop(successor) if not self.transfer.changes.moved else successor
+            if not (changes.moved or changes.open):  # those look at every block, also one without events
+                successor = self.program.hop(successor)
             known = self.inputs.get(successor)
             if known is None:
                 self.inputs[successor] = out.copy()
