@@ -60,7 +60,6 @@ EXPECTATIONS: tuple[Expectation, ...] = (
     Expectation("wgmma_staged_a.nofence.*", _WGMMA, 1, "PF101 error no-fence"),
     Expectation("war_bulk_load.nofence.*", _BULK_LOAD, 2, "PF103 error *"),
     Expectation("global_roundtrip.nofence.*", _BULK_LOAD, 1, "PF112 error *"),
-    Expectation("tile_scale.nofence.*", _BULK_LOAD, 1, "PF102 error no-fence"),
     Expectation("tile_scale.nofence.*", _BULK_LOAD, 1, "PF103 warning no-fence"),
     Expectation("tile_scale.nofence.*", _BULK_STORE, 1, "PF101 error no-fence"),
 )
