@@ -24,7 +24,6 @@ CASES = Path(__file__).parent / "cases"
 FILES = sorted(CASES.glob("*.ptx"))
 OPEN: frozenset[str] = frozenset(
     {
-        "C008_fence_only.bug",
         "C050_foreign_wait.bug",
         "C053_elected_again.bug",
         "C056_rotating_slots.bug",
@@ -37,14 +36,6 @@ OPEN: frozenset[str] = frozenset(
 """Cases that the analysis does not yet judge as their expectations say; each must fail until it does."""
 
 _STRICT = re.compile(r"// strict: (\w+)")
-OPEN_FIX = frozenset(
-    {
-        "C008_warpgroup_staging.bug",
-        "C112_scales_no_barrier.bug",
-    }
-)
-"""Cases that `fix` does not yet treat so."""
-
 _NO_FIX = re.compile(r"^// fix: none$", re.MULTILINE)
 _UNDECIDED = re.compile(r"^// verdict: undecided$", re.MULTILINE)
 _TARGET = re.compile(r"^\.target (\w+)", re.MULTILINE)
@@ -65,9 +56,8 @@ def test_case(path: Path) -> None:
 
 
 def _repairs() -> list[object]:
-    marks = pytest.mark.xfail(reason="fix finds no place, or one that does not do", strict=True)
     names = [(path, path.name.removesuffix(".ptx")) for path in FILES if _missing_fences(path.read_text())]
-    return [pytest.param(path, id=name, marks=marks if name in OPEN_FIX else ()) for path, name in names]
+    return [pytest.param(path, id=name) for path, name in names]
 
 
 def _missing_fences(text: str) -> bool:

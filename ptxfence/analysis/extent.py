@@ -6,18 +6,17 @@ from dataclasses import replace
 
 from ptxfence.analysis.region import Region
 from ptxfence.analysis.regions import Overlap, overlap
-from ptxfence.analysis.universe import TID
-
-MOST_THREADS = 1 << 10
+from ptxfence.analysis.universe import MOST_THREADS, TID
 
 
-def outside(region: Region, span: tuple[int, int]) -> tuple[Region, ...]:
-    """What threads outside `span` (of tid.x) touch of a region, where its linear form tells; else nothing."""
+def outside(region: Region, span: tuple[int, int], most: int = MOST_THREADS) -> tuple[Region, ...]:
+    """What threads outside `span` (of tid.x, below `most`) touch of a region, where its linear form tells; else
+    nothing."""
     terms = region.terms
     if terms is None or any(term.varies and term.variable != TID for term in terms):
         return ()
     found: list[Region] = []
-    for lo, hi in ((0, span[0] - 1), (span[1], MOST_THREADS)):
+    for lo, hi in ((0, span[0] - 1), (span[1], most - 1)):
         inside = [replace(t, lo=max(t.lo, lo), hi=min(t.hi, hi)) if t.variable == TID else t for t in terms]
         if lo <= hi and all(t.lo <= t.hi for t in inside):
             found.append(replace(region, terms=tuple(inside)))
@@ -40,6 +39,11 @@ def dense(region: Region) -> bool:
     assert region.lo is not None
     assert region.hi is not None
     return covered >= region.hi - region.lo
+
+
+def too_many(region: Region, threads: int, read: Region) -> bool:
+    """Whether that many threads cannot alone have touched, with one execution each, what lies in `read`."""
+    return dense(region) and region.holds(read) and read.width > threads * region.width
 
 
 def first(region: Region, width: int) -> Region:

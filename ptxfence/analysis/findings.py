@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ptxfence.analysis.conditions import subset
 from ptxfence.analysis.diagnosis import Diagnosis, Sighting, rank
 from ptxfence.analysis.effects import Completion, Mode, Role, SyncKind
 from ptxfence.analysis.events import Touch
-from ptxfence.analysis.extent import outside, surely
+from ptxfence.analysis.extent import outside, surely, too_many
 from ptxfence.analysis.flow import Flow
 from ptxfence.analysis.overwrite import Overwrites
 from ptxfence.analysis.paths import Paths
@@ -19,7 +19,7 @@ from ptxfence.analysis.regions import Overlap, overlap
 from ptxfence.analysis.report import Cause, Confidence, Finding, Severity
 from ptxfence.analysis.rules import NAMES
 from ptxfence.analysis.transfer import Hazard
-from ptxfence.analysis.universe import one_thread, warp_range
+from ptxfence.analysis.universe import WARP, issuing_warps, warp_range
 from ptxfence.analysis.unordered import Unordered
 from ptxfence.analysis.witness import Route, Witness, describe, verb
 from ptxfence.grammar.module import PtxFile
@@ -81,6 +81,8 @@ class Findings:
                 continue
             for rule in self._rules(access, operation.touch):
                 pairing = self._pairing(rule, bit, access, operation.touch)
+                if pairing is not None and hazard.alone & bit and self._races(access, operation.touch):
+                    pairing = replace(pairing, ordered=False)
                 if pairing is not None and self._news(pairing):
                     pairings.setdefault(pairing.rule, []).append(pairing)
         for bit, access in self.conflicts.touches_of(self._unordered(hazard)):
@@ -144,15 +146,19 @@ class Findings:
     def _races(self, access: Touch, operation: Touch) -> bool:
         """Whether threads that no synchronisation joined with the issuer made the access for certain."""
         issuers = self.flow.threads(operation.index)
-        span = warp_range(issuers)
-        if not one_thread(issuers) or span is None or subset(access.threads, issuers):
+        spans = issuing_warps(issuers)
+        if spans is None or subset(access.threads, issuers):
             return False
+        warps, others = spans
         theirs = warp_range(access.threads)
-        if theirs is not None and span[0] <= theirs[0] and theirs[1] <= span[1]:
+        if theirs is not None and warps[0] <= theirs[0] and theirs[1] <= warps[1]:
             return False
         if self.overwrites.retired(access, operation):
             return False
-        return any(overlap(region, operation.region) is not Overlap.NO for region in outside(access.region, span))
+        parts = outside(access.region, warps, others)
+        if any(overlap(region, operation.region) is not Overlap.NO for region in parts):
+            return True
+        return too_many(access.region, WARP, operation.region)
 
     def _rules(self, access: Touch, operation: Touch) -> tuple[str, ...]:
         """Rules that the pair breaks; an atomic that returns what it read breaks two under an async write."""
@@ -252,6 +258,10 @@ class Findings:
             self._between(route),
             f"{lead.cause.value}: {says}",
         ]
+        if not lead.ordered and lead.cause is not Cause.UNSYNCHRONISED:
+            parts.append(
+                "nothing orders other threads' accesses before it either: a fence needs a barrier behind it"
+            )
         if anchor is not None and fence is not None:
             parts.append(f"insert `{fence}` before line {witness.line(anchor)}")
         return "; ".join(parts)

@@ -29,9 +29,9 @@ from ptxfence.analysis.effects import (
     SyncKind,
 )
 from ptxfence.analysis.events import SHARED, Event, Events, Touch, in_order
-from ptxfence.analysis.extent import MOST_THREADS, dense, first, outside, surely
+from ptxfence.analysis.extent import dense, first, outside, surely
 from ptxfence.analysis.flow import Flow
-from ptxfence.analysis.handoff import Handoffs
+from ptxfence.analysis.handoff import Handoffs, reachable
 from ptxfence.analysis.program import Program, Step
 from ptxfence.analysis.region import Region
 from ptxfence.analysis.regions import Overlap, overlap
@@ -39,7 +39,7 @@ from ptxfence.analysis.report import Confidence, Finding, Severity
 from ptxfence.analysis.rules import NAMES
 from ptxfence.analysis.state import State
 from ptxfence.analysis.transfer import Changes, Hazard, Transfer, commit, landed, make
-from ptxfence.analysis.universe import WARP, one_thread, warp_range
+from ptxfence.analysis.universe import MOST_THREADS, WARP, one_thread, warp_range
 from ptxfence.analysis.witness import describe, verb
 
 WARPGROUP = 128
@@ -65,6 +65,7 @@ class _Ends(Transfer):
             how = touch.access.completion
             self._of[how] = self._of.get(how, 0) | 1 << number
         self._ended: dict[int, int] = {}
+        self._ours: dict[int, int] = {}
         self._solo = 0  # operations that one thread of the CTA issues
         self._shared = 0  # bulk operations of several threads: whose wait ends whose is not followed
         for number, touch in enumerate(self.conflicts.touches):
@@ -112,11 +113,26 @@ class _Ends(Transfer):
         return self._of.get(Completion.BULK_GROUP, 0) | self._of.get(Completion.WGMMA, 0)
 
     def synchronise(self, step: Step, event: Event, state: State) -> bool:
-        changed = super().synchronise(step, event, state)
         sync = event.effect.sync
-        if sync is not None and sync.kind is SyncKind.MBARRIER_WAIT:
-            self._end(self._told(event), state)
+        if sync is None or sync.kind is not SyncKind.MBARRIER_WAIT:
+            return super().synchronise(step, event, state)
+        facts = (state.own, state.warp, state.pub, state.peer)
+        before = [known[:] for known in facts]
+        changed = super().synchronise(step, event, state)
+        mine = self._followed(event)
+        for now, then in zip(facts, before, strict=True):
+            now[:] = [a & ~mine | b & mine for a, b in zip(now, then, strict=True)]
+        self._end(self._told(event), state)
         return changed
+
+    def _followed(self, wait: Event) -> int:
+        """Operations of the role that waits, followed in its own order: what others know of them is older."""
+        if wait.index not in self._ours:
+            at = frozenset((wait.index,))
+            numbered = enumerate(self.conflicts.touches)
+            found = (1 << n for n, touch in numbered if reachable(self.program.cfg, touch.index, at))
+            self._ours[wait.index] = sum(found)
+        return self._ours[wait.index]
 
     def _told(self, wait: Event) -> int:
         """Operations whose end this wait on an mbarrier may tell."""

@@ -9,10 +9,9 @@ from ptxfence.analysis.conditions import ALL, ThreadSet, subset
 from ptxfence.analysis.conflicts import Conflicts
 from ptxfence.analysis.effects import FenceKind, SyncKind
 from ptxfence.analysis.events import Event, Events, Touch
-from ptxfence.analysis.universe import WARP, Restriction, Universe, negate, varying, warp_range
+from ptxfence.analysis.universe import MOST_THREADS, WARP, Restriction, Universe, negate, varying, warp_range
 
 MAX_DEPTH = 16
-MOST_THREADS = 1024
 
 
 @dataclass(slots=True)
@@ -89,10 +88,7 @@ class Program:
 
     def _group_depth(self) -> int:
         pending = [
-            e.pending or 0
-            for block in self.events.by_block.values()
-            for e in block
-            if e.effect.group is not None
+            e.pending or 0 for block in self.events.by_block.values() for e in block if e.effect.group is not None
         ]
         return min(max(pending, default=0), MAX_DEPTH) + 2
 

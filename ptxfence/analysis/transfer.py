@@ -50,7 +50,8 @@ class Hazard:
 
     `far` are those of the former that only a peer CTA's threads made. `loose` ones were handed over by a thread that
     had not waited for the others who made them. `bare` are those of the last two that not everybody fenced.
-    `unheard` are accesses of which the issuer knows nothing here, whether they come earlier, later or never.
+    `unheard` are accesses of which the issuer knows nothing here, whether they come earlier, later or never. `alone`
+    are those of `accesses` that the issuing thread has made itself and joined with no other's.
     """
 
     operation: Operation
@@ -60,6 +61,7 @@ class Hazard:
     loose: int = 0
     bare: int = 0
     unheard: int = 0
+    alone: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +194,8 @@ class Transfer:
         unheard &= operation.certain & ~(copies | copies >> 1)  # a copy that nobody waited for has not happened yet
         if report is not None and (hits or local or loose or unheard):
             bare = state.others & local | loose & state.loose
-            report(Hazard(operation, hits, local, far & ~near, loose, bare, unheard))
+            alone = state.local & hits & ~(state.warp[0] | state.pub[0])
+            report(Hazard(operation, hits, local, far & ~near, loose, bare, unheard, alone))
         if not hits or self.changes.open:
             return 0
         return hits | self.conflicts.closures[operation.touch.number]

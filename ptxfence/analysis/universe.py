@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from ptxfence.analysis.conditions import ALL, Atom, ThreadSet, contradicts, disjoint, subset
 
 WARP = 32
+MOST_THREADS = 1 << 10  # of a CTA
 LIMIT = 16
 TID = "tid.x"
 LANE_KEYS = ("elect", "lane")
@@ -89,6 +90,20 @@ def warp_range(threads: ThreadSet) -> tuple[int, int] | None:
     lo = max(atom.lo for atom in ranges)
     hi = min(atom.hi for atom in ranges)
     return lo // WARP * WARP, -(-hi // WARP) * WARP
+
+
+def issuing_warps(threads: ThreadSet) -> tuple[tuple[int, int], int] | None:
+    """Of a set with one thread at most in a warp: the range of `tid.x` of a warp with one, and the `tid.x` below which
+    no other warp has one; None where that is not known. `tid.x % 128 == 0` has one in every fourth warp."""
+    span = warp_range(threads)
+    if one_thread(threads):
+        return None if span is None else (span, MOST_THREADS)
+    for atom in threads:
+        if atom.key.startswith(f"{TID}&") and not atom.negated and atom.hi - atom.lo == 1:
+            period = int(atom.key.removeprefix(f"{TID}&")) + 1
+            first = atom.lo // WARP * WARP
+            return ((first, first + WARP), period) if period > WARP else None
+    return None
 
 
 def _warp_aligned(atom: Atom) -> bool:
