@@ -15,7 +15,8 @@ from collections.abc import Callable
 from ptxfence.analysis.handoff import Handoffs
 from ptxfence.analysis.program import Program, Step
 from ptxfence.analysis.state import State
-from ptxfence.analysis.transfer import Changes, Hazard, Transfer, restrict
+from ptxfence.analysis.transfer import Changes, Hazard, Transfer
+from ptxfence.analysis.updates import restrict
 
 NO_CHANGES = Changes()
 MAX_ROUNDS = 5

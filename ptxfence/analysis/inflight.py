@@ -38,8 +38,9 @@ from ptxfence.analysis.regions import Overlap, overlap
 from ptxfence.analysis.report import Confidence, Finding, Severity
 from ptxfence.analysis.rules import NAMES
 from ptxfence.analysis.state import State
-from ptxfence.analysis.transfer import Changes, Hazard, Transfer, commit, landed, make
+from ptxfence.analysis.transfer import Changes, Hazard, Transfer
 from ptxfence.analysis.universe import MOST_THREADS, WARP, one_thread, warp_range
+from ptxfence.analysis.updates import commit, landed, make
 from ptxfence.analysis.witness import describe, verb
 
 WARPGROUP = 128
@@ -120,8 +121,8 @@ class _Ends(Transfer):
         before = [known[:] for known in facts]
         changed = super().synchronise(step, event, state)
         mine = self._followed(event)
-        for now, then in zip(facts, before, strict=True):
-            now[:] = [a & ~mine | b & mine for a, b in zip(now, then, strict=True)]
+        for known, earlier in zip(facts, before, strict=True):
+            known[:] = [a & ~mine | b & mine for a, b in zip(known, earlier, strict=True)]
         self._end(self._told(event), state)
         return changed
 

@@ -47,7 +47,7 @@ class Builder:
         self._dynamics = {n for n, v in self.symbols.items() if v.space == "shared" and v.size is None}
         self._dynamic = min(self._dynamics, default="")
         self._memo: dict[Ref, Node] = {}
-        self._placeholders: dict[Ref, Node] = {}
+        self._open_phis: dict[Ref, Node] = {}
         self._built_in_cycle: list[Ref] = []
         self._dropped = 0
         self._uniform: dict[Node, bool] = {}
@@ -132,7 +132,7 @@ class Builder:
         return (definition, name) if isinstance(definition, int) else definition
 
     def _demand(self, ref: Ref) -> Node:
-        found = self._memo.get(ref) or self._placeholders.get(ref)
+        found = self._memo.get(ref) or self._open_phis.get(ref)
         if found is not None:
             return found
         stack: list[Ref] = [ref]
@@ -158,15 +158,15 @@ class Builder:
                         stack.extend(missing)
                         continue
                 self._memo[top] = self._make(int(top[0]), str(top[1]))
-                if self._placeholders:
+                if self._open_phis:
                     self._built_in_cycle.append(top)
             stack.pop()
-        if not self._placeholders:
+        if not self._open_phis:
             self._built_in_cycle.clear()
         return self._memo[ref]
 
     def _missing(self, refs: list[Ref]) -> list[Ref]:
-        return [r for r in refs if r not in self._memo and r not in self._placeholders]
+        return [r for r in refs if r not in self._memo and r not in self._open_phis]
 
     def _needs(self, index: int, register: str) -> list[Ref]:
         instruction = self.cfg.instructions[index]
@@ -267,15 +267,15 @@ class Builder:
         register, block = str(ref[0]), int(ref[1])
         kind = self.function.registers.get(register, "b64")
         width = _width(kind)
-        self._placeholders[ref] = self.graph.phi(register, block, width)
+        self._open_phis[ref] = self.graph.phi(register, block, width)
 
     def _close(self, ref: Ref, since: int) -> None:
         """All arguments are there: drop a phi that merges nothing, express a linear one by its loop's counter."""
-        phi = self._placeholders[ref]
+        phi = self._open_phis[ref]
         args: PhiArgs = []
         for pred, source in self._incoming(str(ref[0]), int(ref[1])):
-            args.append((pred, self._memo.get(source) or self._placeholders[source]))
-        del self._placeholders[ref]
+            args.append((pred, self._memo.get(source) or self._open_phis[source]))
+        del self._open_phis[ref]
         self.solver.phi_args[phi] = args
         replacement = self._simplified(phi, int(ref[1]), args)
         self._memo[ref] = replacement or phi
