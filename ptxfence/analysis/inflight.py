@@ -228,9 +228,10 @@ def _least(touch: Touch) -> Touch:
 
 
 def _may_fly(context: Context, flying: Touch, reuses: list[Touch]) -> bool:
-    """Whether the flow has to decide: some way leads from the operation to a reuse without a plain wait."""
+    """Whether the flow has to decide: some way leads from the operation to a provable reuse without a plain wait."""
     clashing = (r for r in reuses if _clash(flying.access, r.access) and r.index != flying.index)
-    meets = [r for r in clashing if overlap(flying.region, r.region) is not Overlap.NO]
+    comes = context.witness.paths.comes
+    meets = [r for r in clashing if comes(flying.index, r.index) and _provable(flying.region, r.region)]
     if not meets:
         return False
     if flying.access.completion not in GROUPS:

@@ -34,6 +34,7 @@ class Paths:
         self._releases: dict[int, list[int]] = {}
         for release in sorted(handoffs.listeners):
             self._releases.setdefault(cfg.block_of(release), []).append(release)
+        self._comes: dict[tuple[int, int], bool] = {}
 
     def _leaps(self, block: int, first: int, last: int) -> Iterator[tuple[int, int]]:
         """Hand-offs that leave `block` within `[first, last]`: (release, wait)."""
@@ -112,6 +113,15 @@ class Paths:
     def reaches(self, source: int, target: int, stops: Stops = NOWHERE, *, leap: bool = True) -> bool:
         """Whether some path leads from after `source` to `target` without executing one of `stops`."""
         return self.find(source, target, stops, leap=leap) is not None
+
+    def comes(self, source: int, target: int) -> bool:
+        """As `reaches` without stops, answered once for two blocks."""
+        key = (self.cfg.block_of(source), self.cfg.block_of(target))
+        if key[0] == key[1]:
+            return self.reaches(source, target)
+        if key not in self._comes:
+            self._comes[key] = self.reaches(source, target)
+        return self._comes[key]
 
 
 def _grouped(cfg: Cfg, stops: Stops) -> dict[int, list[int]]:
