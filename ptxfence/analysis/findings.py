@@ -128,12 +128,13 @@ class Findings:
     def _pairing(self, rule: str, bit: int, access: Touch, operation: Touch) -> Pairing | None:
         if self.overwrites.retired(access, operation):
             return None
+        severity = self._severity(rule, bit, access, operation)
+        if severity is Severity.NOTE:
+            return Pairing(bit, access, operation, rule, severity, Cause.NO_FENCE, None)
         cause, sighting = self.diagnosis.cause(bit, access, operation)
         if cause is Cause.WRONG_SPACE:
             rule = "PF111"
-        severity = self._severity(rule, bit, access, operation)
-        if severity is Severity.NOTE:
-            cause, sighting = Cause.NO_FENCE, None
+            severity = self._severity(rule, bit, access, operation)
         return Pairing(bit, access, operation, rule, severity, cause, sighting)
 
     def _unsynchronised(self, bit: int, access: Touch, operation: Touch, bare: bool) -> Pairing:
