@@ -100,23 +100,27 @@ class Events:
         return tuple(r for r in regions if all(overlap(r, gone) is Overlap.NO for gone in ended))
 
     @cached_property
+    def ordered(self) -> tuple[Event, ...]:
+        """All events by instruction index."""
+        return tuple(sorted((e for block in self.by_block.values() for e in block), key=lambda e: e.index))
+
+    @cached_property
     def barriers(self) -> frozenset[int]:
         """Barriers of threads: named ones, those of the CTA and those of the cluster."""
-        kinds = (SyncKind.BAR, SyncKind.CLUSTER_WAIT)
-        every = (e for block in self.by_block.values() for e in block)
-        return frozenset(e.index for e in every if e.effect.sync is not None and e.effect.sync.kind in kinds)
+        return self._synchronising(SyncKind.BAR, SyncKind.CLUSTER_WAIT)
 
     @cached_property
     def joins(self) -> frozenset[int]:
         """Everything through which a thread may learn of another: barriers and waits."""
-        kinds = (SyncKind.BAR, SyncKind.WARP, SyncKind.CLUSTER_WAIT, SyncKind.MBARRIER_WAIT)
-        every = (e for block in self.by_block.values() for e in block)
-        return frozenset(e.index for e in every if e.effect.sync is not None and e.effect.sync.kind in kinds)
+        return self.barriers | self._synchronising(SyncKind.WARP, SyncKind.MBARRIER_WAIT)
+
+    def _synchronising(self, *kinds: SyncKind) -> frozenset[int]:
+        return frozenset(e.index for e in self.ordered if e.effect.sync is not None and e.effect.sync.kind in kinds)
 
     @cached_property
     def relaxed_cluster(self) -> bool:
         """Whether some arrival at the cluster barrier is relaxed, so that the barrier alone orders nothing."""
-        every = (e.effect.sync for block in self.by_block.values() for e in block)
+        every = (e.effect.sync for e in self.ordered)
         return any(s is not None and s.kind is SyncKind.CLUSTER_ARRIVE and s.order is Order.RELAXED for s in every)
 
     @cached_property
@@ -229,4 +233,4 @@ def _bulk_reads(what: Effect) -> bool:
 
 def in_order(events: Events) -> Sequence[Event]:
     """All events by instruction index."""
-    return sorted((e for block in events.by_block.values() for e in block), key=lambda e: e.index)
+    return events.ordered

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from ptxfence.analysis.conditions import subset
 from ptxfence.analysis.diagnosis import Diagnosis, Sighting, rank
-from ptxfence.analysis.effects import Completion, Mode, Role, SyncKind
+from ptxfence.analysis.effects import Completion, Mode, Role
 from ptxfence.analysis.events import Touch
 from ptxfence.analysis.extent import outside, surely, too_many
 from ptxfence.analysis.flow import Flow
@@ -190,15 +190,7 @@ class Findings:
         slots = [t for t in self.flow.events.touches if t.access.role is Role.TMEM_SLOT]
         if not any(_same_place(slot.region, access.region) for slot in slots):
             return False
-        barriers = {
-            step.index
-            for steps in self.flow.steps.values()
-            for step in steps
-            if step.event is not None
-            and step.event.effect.sync is not None
-            and step.event.effect.sync.kind in (SyncKind.BAR, SyncKind.CLUSTER_WAIT)
-        }
-        return not self.paths.reaches(access.index, operation.index, frozenset(barriers))
+        return not self.paths.reaches(access.index, operation.index, self.flow.events.barriers)
 
     def _finding(self, pairings: list[Pairing]) -> Finding:
         worst = max(p.severity for p in pairings)
@@ -260,9 +252,7 @@ class Findings:
             f"{lead.cause.value}: {says}",
         ]
         if not lead.ordered and lead.cause is not Cause.UNSYNCHRONISED:
-            parts.append(
-                "nothing orders other threads' accesses before it either: a fence needs a barrier behind it"
-            )
+            parts.append("nothing orders other threads' accesses before it either: a fence needs a barrier behind it")
         if anchor is not None and fence is not None:
             parts.append(f"insert `{fence}` before line {witness.line(anchor)}")
         return "; ".join(parts)

@@ -18,8 +18,7 @@ from ptxfence.analysis.flow import Flow
 from ptxfence.analysis.program import Program, Step
 from ptxfence.analysis.region import Region
 from ptxfence.analysis.regions import Overlap, overlap
-from ptxfence.analysis.report import Confidence, Finding, Severity
-from ptxfence.analysis.rules import NAMES
+from ptxfence.analysis.report import Finding
 from ptxfence.analysis.state import State
 from ptxfence.analysis.transfer import Changes, Transfer
 from ptxfence.analysis.universe import WARP, one_thread, warp_range
@@ -233,16 +232,4 @@ def _finding(context: Context, init: Touch, use: Touch, remote: bool) -> Finding
         f"{witness.line(use.index)}: {witness.opcode(use.index)} is {who} use of it and nothing publishes the "
         f"initialisation; put {need} between them"
     )
-    route = witness.route(init, use)
-    return Finding(
-        rule="PF121",
-        name=NAMES["PF121"],
-        severity=Severity.ERROR,
-        confidence=Confidence.LIKELY,
-        kernel=context.events.function.name,
-        cause=None,
-        message=message,
-        first=witness.place(init.index, init.region),
-        second=witness.place(use.index, use.region),
-        path=witness.steps(init, use, route)[:-1],
-    )
+    return context.likely("PF121", init, use, message)

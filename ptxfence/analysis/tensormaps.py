@@ -15,8 +15,7 @@ from ptxfence.analysis.effects import Direction, Fence, FenceKind, Mode, Proxy, 
 from ptxfence.analysis.events import Event, Touch, in_order
 from ptxfence.analysis.flow import Flow
 from ptxfence.analysis.program import Program
-from ptxfence.analysis.report import Confidence, Finding, Severity
-from ptxfence.analysis.rules import NAMES
+from ptxfence.analysis.report import Finding
 from ptxfence.analysis.state import State
 from ptxfence.analysis.transfer import Hazard, Transfer
 from ptxfence.analysis.witness import describe
@@ -111,16 +110,4 @@ def _finding(context: Context, write: Touch, use: Touch, half: Direction) -> Fin
         f"{describe(write.region)}; line {witness.line(use.index)}: {witness.opcode(use.index)} uses it through the "
         f"tensormap proxy; {missing}"
     )
-    route = witness.route(write, use)
-    return Finding(
-        rule="PF110",
-        name=NAMES["PF110"],
-        severity=Severity.ERROR,
-        confidence=Confidence.LIKELY,
-        kernel=context.events.function.name,
-        cause=None,
-        message=message,
-        first=witness.place(write.index, write.region),
-        second=witness.place(use.index, use.region),
-        path=witness.steps(write, use, route)[:-1],
-    )
+    return context.likely("PF110", write, use, message)
