@@ -8,7 +8,7 @@ all loads on one mbarrier sum up to its `expect_tx`, they are the boxes (proxy-s
 from __future__ import annotations
 
 from bisect import bisect_right
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -159,7 +159,7 @@ class Boxes:
             found[copy.index, copy.access.operand] = _sized(copy.start, size, reason)
         for copy in self._exact_copies(sizes):
             key = copy.index, copy.access.operand
-            found[key] = replace(found[key], exact=found[key].terms is not None)
+            found[key] = found[key]._replace(exact=found[key].terms is not None)
         return found
 
     def _exact_copies(self, sizes: dict[tuple[int, int], int]) -> list[Copy]:
@@ -167,7 +167,7 @@ class Boxes:
         groups: dict[Region, list[Copy]] = {}
         for copy in self._copies:
             if copy.barrier is not None and copy.barrier.bounded and (copy.index, copy.access.operand) in sizes:
-                groups.setdefault(replace(copy.barrier, lost=None), []).append(copy)
+                groups.setdefault(copy.barrier._replace(lost=None), []).append(copy)
         exact: list[Copy] = []
         for barrier, copies in groups.items():
             counts = {n for other, n in self._expected if overlap(barrier, other) is not Overlap.NO}
@@ -179,7 +179,7 @@ class Boxes:
 def _sized(start: Region, size: int, reason: str) -> Region:
     assert start.lo is not None and start.hi is not None
     step, span = slots(start, size)
-    return replace(start, hi=start.hi - LEAST + size, step=step, span=span, width=size, bounded_by=reason)
+    return start._replace(hi=start.hi - LEAST + size, step=step, span=span, width=size, bounded_by=reason)
 
 
 def starts(region: Region) -> list[int]:

@@ -7,7 +7,6 @@ fast dominance algorithm" (2001). Everything is iterative, so depth of the progr
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -37,16 +36,17 @@ class Loop:
 
 
 class Cfg:
-    """Control flow of `function`. `irreducible` and `unresolved` name instructions that limit what is known."""
+    """Control flow of `function`. `unresolved` names branches with unknown targets; `home` is the block of each
+    instruction."""
 
     def __init__(self, function: Routine) -> None:
         self.function = function
         self.instructions = function.instructions
         self.unresolved: list[int] = []
-        self._starts = self._leaders()
-        count = len(self.instructions)
-        ends = [*self._starts[1:], count]
-        self.blocks = tuple(Block(i, s, e) for i, (s, e) in enumerate(zip(self._starts, ends, strict=True)))
+        starts = self._leaders()
+        ends = [*starts[1:], len(self.instructions)]
+        self.blocks = tuple(Block(i, s, e) for i, (s, e) in enumerate(zip(starts, ends, strict=True)))
+        self.home = [block.index for block in self.blocks for _ in range(block.start, block.end)]
         self.succs: list[tuple[int, ...]] = [self._successors(block) for block in self.blocks]
         preds: list[list[int]] = [[] for _ in self.blocks]
         for block, targets in enumerate(self.succs):
@@ -64,7 +64,7 @@ class Cfg:
 
     def block_of(self, index: int) -> int:
         """The block that holds instruction `index`."""
-        return bisect_right(self._starts, index) - 1
+        return self.home[index]
 
     def _target(self, label: str) -> int | None:
         index = self.function.labels.get(label)

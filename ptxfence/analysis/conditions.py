@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Atom:
+class Atom(NamedTuple):
     """`lo <= key < hi`, or `key` outside `[lo, hi)` when `negated`.
 
     `key` is a value number. Predicates are keys with the range [1, 2). Keys of thread identity are spelled

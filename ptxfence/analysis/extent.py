@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ptxfence.analysis.region import Region
 from ptxfence.analysis.regions import Overlap, overlap
 from ptxfence.analysis.universe import MOST_THREADS, TID
@@ -17,9 +15,9 @@ def outside(region: Region, span: tuple[int, int], most: int = MOST_THREADS) -> 
         return ()
     found: list[Region] = []
     for lo, hi in ((0, span[0] - 1), (span[1], most - 1)):
-        inside = [replace(t, lo=max(t.lo, lo), hi=min(t.hi, hi)) if t.variable == TID else t for t in terms]
+        inside = [t._replace(lo=max(t.lo, lo), hi=min(t.hi, hi)) if t.variable == TID else t for t in terms]
         if lo <= hi and all(t.lo <= t.hi for t in inside):
-            found.append(replace(region, terms=tuple(inside)))
+            found.append(region._replace(terms=tuple(inside)))
     return tuple(found)
 
 
@@ -50,9 +48,9 @@ def first(region: Region, width: int) -> Region:
     """The `width` bytes at the lower bound; a region that overlaps nothing for certain where a swizzle may keep every
     thread from them."""
     if region.lo is None or any(term.lo < 0 or term.defs for term in region.terms or ()):
-        return replace(region, lo=None, hi=None, exact=False, terms=None)
-    return replace(
-        region, hi=region.lo + width, width=width, exact=True, step=0, span=0, bounded_by="", origin=region.lo, terms=()
+        return region._replace(lo=None, hi=None, exact=False, terms=None)
+    return region._replace(
+        hi=region.lo + width, width=width, exact=True, step=0, span=0, bounded_by="", origin=region.lo, terms=()
     )
 
 

@@ -4,22 +4,23 @@ The CFG carries facts about the executing thread's own accesses; synchronisation
 threads', along the barrier itself or as a message from a release to the waits that may acquire it
 (handoff.py). The lattice is state.py's, thread sets are universe.py's. Joins are unions of "not covered", so
 over control-flow paths a cover must hold on all; at a synchronisation the facts of the participants are
-intersected, because over happens-before paths one covered chain is enough.
+intersected, because over happens-before paths one covered chain is enough. What releases know of is settled
+beforehand (knowledge.py).
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from ptxfence.analysis.handoff import Handoffs
+from ptxfence.analysis.knowledge import Habits, Knowledge
 from ptxfence.analysis.program import Program, Step
 from ptxfence.analysis.state import State
 from ptxfence.analysis.transfer import Changes, Hazard, Transfer
 from ptxfence.analysis.updates import restrict
 
 NO_CHANGES = Changes()
-MAX_ROUNDS = 5
 
 
 class Flow:
@@ -32,6 +33,7 @@ class Flow:
         tick: Callable[[], None] = lambda: None,
         changes: Changes = NO_CHANGES,
         kind: type[Transfer] = Transfer,
+        knowledge: Mapping[int, int] | None = None,
     ) -> None:
         self.program = program
         self.events = program.events
@@ -42,39 +44,19 @@ class Flow:
         self.steps = program.steps
         self.tick = tick
         self.inputs: dict[int, State] = {}
-        self.transfer = kind(program, handoffs, changes, {})
-        self._settle(kind, changes)
-
-    def _settle(self, kind: type[Transfer], changes: Changes) -> None:
-        """Rounds to the least fixpoint of what releases know of.
-
-        The first round takes releases to know of nothing, so that no hand-off clears a fact: what it finds clean is
-        clean. Each further round uses what the one before has shown.
-        """
-        for _ in range(MAX_ROUNDS):
-            self.inputs = {}
-            self._run()
-            known = {index: message.known for index, message in self.transfer.messages.items()}
-            if known == self.transfer.given or not self._doubtful():
-                return
-            self.transfer = kind(self.program, self.handoffs, changes, known)
-        self.inputs = {}
+        self.knowledge: Mapping[int, int] = knowledge if knowledge is not None else self._learned(kind)
+        self.transfer = kind(program, handoffs, changes, self.knowledge)
         self._run()
 
-    def _doubtful(self) -> bool:
-        """Whether another round could change an answer: something still reaches an operation unfenced."""
-        found = False
-
-        def note(hazard: Hazard) -> None:
-            nonlocal found
-            found = found or bool(hazard.accesses)
-
-        self.hazards(note)
-        return found
+    def _learned(self, kind: type[Transfer]) -> Mapping[int, int]:
+        """What releases know of; nothing where that cannot clear a fact."""
+        if not kind.clears:
+            return {}
+        return Knowledge(self.program, self.handoffs, Habits(kind.landing, kind.flags)).of_releases
 
     def trial(self, changes: Changes) -> Flow:
         """The same kernel with some fences changed."""
-        return Flow(self.program, self.handoffs, self.tick, changes, type(self.transfer))
+        return Flow(self.program, self.handoffs, self.tick, changes, type(self.transfer), self.knowledge)
 
     def _run(self) -> None:
         if not self.cfg.order:

@@ -118,9 +118,9 @@ class Handoffs:
         return True if apart else None  # no thread comes from one to the other: two roles
 
     def _bar_pair(self, release: Event, wait: Event) -> bool | None:
-        if release is wait or not _ids_meet(release, wait) or self._exclusive(release, wait):
+        if release is wait or not _ids_meet(release, wait):
             return None
-        if not disjoint(self.threads(release.index), self.threads(wait.index)):
+        if not disjoint(self.threads(release.index), self.threads(wait.index)) or self._exclusive(release, wait):
             return None
         return release.ids is not None and wait.ids is not None
 

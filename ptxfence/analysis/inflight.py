@@ -59,6 +59,8 @@ _WAITS = {
 class _Ends(Transfer):
     """Facts end with the completion of the operation instead of with a fence."""
 
+    landing = False
+
     def __init__(self, program: Program, handoffs: Handoffs, changes: Changes, given: Mapping[int, int]) -> None:
         super().__init__(program, handoffs, changes, given)
         self._of: dict[Completion, int] = {}
@@ -223,7 +225,7 @@ def _least(touch: Touch) -> Touch:
     if not isinstance(touch.access.footprint, Box) or region.lo is None:
         return touch
     exact = not any(term.lo != term.hi for term in region.terms or ())
-    least = replace(region, hi=region.lo + LEAST, width=LEAST, exact=exact, bounded_by="", step=0, span=0)
+    least = region._replace(hi=region.lo + LEAST, width=LEAST, exact=exact, bounded_by="", step=0, span=0)
     return replace(touch, region=least)
 
 

@@ -13,6 +13,7 @@ Stops = frozenset[int] | tuple[int, ...]
 """Instructions at which a search turns back; sets that serve many searches should be frozen sets."""
 
 NOWHERE: Stops = ()
+MOST_SEARCHES = 256  # kept at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,7 @@ class Paths:
         for release in sorted(handoffs.listeners):
             self._releases.setdefault(cfg.block_of(release), []).append(release)
         self._comes: dict[tuple[int, int], bool] = {}
+        self._spans: dict[tuple[int, Stops, bool], dict[int, list[tuple[int, int]]]] = {}
 
     def _leaps(self, block: int, first: int, last: int) -> Iterator[tuple[int, int]]:
         """Hand-offs that leave `block` within `[first, last]`: (release, wait)."""
@@ -112,7 +114,35 @@ class Paths:
 
     def reaches(self, source: int, target: int, stops: Stops = NOWHERE, *, leap: bool = True) -> bool:
         """Whether some path leads from after `source` to `target` without executing one of `stops`."""
-        return self.find(source, target, stops, leap=leap) is not None
+        key = (source, stops, leap)
+        spans = self._spans.get(key)
+        if spans is None:
+            if len(self._spans) >= MOST_SEARCHES:
+                self._spans.clear()
+            spans = self._spans[key] = self._search(source, stops, leap)
+        return any(begin <= target < limit for begin, limit in spans.get(self.cfg.home[target], ()))
+
+    def _search(self, source: int, stops: Stops, leap: bool) -> dict[int, list[tuple[int, int]]]:
+        """What `find` would go through from `source`: runs of instructions `[begin, limit)` by block."""
+        halts = self._by_block(stops)
+        blocks, succs, home = self.cfg.blocks, self.cfg.succs, self.cfg.home
+        first = (home[source], source + 1)
+        found: dict[int, list[tuple[int, int]]] = {}
+        seen, work = {first}, [first]
+        while work:
+            block, begin = work.pop()
+            end = limit = blocks[block].end
+            if block in halts:
+                limit = next((i for i in halts[block] if i >= begin), end)
+            found.setdefault(block, []).append((begin, limit))
+            following = [(s, blocks[s].start) for s in succs[block]] if limit == end else []
+            if leap and block in self._releases:
+                following += [(home[wait], wait) for _, wait in self._leaps(block, begin, limit - 1)]
+            for new in following:
+                if new not in seen:
+                    seen.add(new)
+                    work.append(new)
+        return found
 
     def comes(self, source: int, target: int) -> bool:
         """As `reaches` without stops, answered once for two blocks."""

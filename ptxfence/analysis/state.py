@@ -7,7 +7,6 @@ Facts are integers with one bit per access. Per thread set F of the universe:
   peer[F]  the same in the peer CTA, published at cluster scope
 `present` has one bit per F: whether its threads come this way at all; a set that does not says nothing.
 Single sets:
-  known    must: on every path the access was made or received (join is intersection)
   local    made by the executing thread and not yet published to the CTA, fenced or not
   unjoined made by the executing thread and not yet published to the warp, fenced or not
   made     made by the executing thread on its way here
@@ -36,7 +35,6 @@ class State:
         "carry",
         "groups",
         "heard",
-        "known",
         "local",
         "loose",
         "made",
@@ -58,7 +56,6 @@ class State:
         self.peer = [0] * sets
         self.groups = [0] * depth
         self.present = (1 << sets) - 1
-        self.known = 0
         self.local = 0
         self.unjoined = 0
         self.others = 0
@@ -82,7 +79,6 @@ class State:
         new.peer = self.peer[:]
         new.groups = self.groups[:]
         new.present = self.present
-        new.known = self.known
         new.local = self.local
         new.unjoined = self.unjoined
         new.others = self.others
@@ -125,7 +121,6 @@ class State:
             | (other.carry & ~self.carry)
             | (other.news & ~self.news)
             | (other.behind & ~self.behind)
-            | (self.known & ~other.known)
             | (self.absorbed & ~other.absorbed)
         )
         if not news:
@@ -143,7 +138,6 @@ class State:
         self.carry |= other.carry
         self.news |= other.news
         self.behind |= other.behind
-        self.known &= other.known
         self.absorbed &= other.absorbed
         return True
 

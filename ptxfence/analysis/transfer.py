@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ptxfence.analysis.conflicts import Operation
 from ptxfence.analysis.effects import (
@@ -27,9 +28,8 @@ from ptxfence.analysis.updates import commit, landed, make, restrict
 NARROW = frozenset((Space.CTA,))
 
 
-@dataclass(frozen=True, slots=True)
-class Message:
-    """What a release hands over: unfenced own and published facts, peer facts, and what it knows of.
+class Message(NamedTuple):
+    """What a release hands over: unfenced own and published facts, and peer facts.
 
     `loose` are accesses that other threads made as well, whose part is neither fenced nor ordered before the release.
     `apart` are those that whole other warps made, fenced or not, which the sender has not joined.
@@ -38,7 +38,6 @@ class Message:
     own: int
     pub: int
     peer: int
-    known: int
     loose: int = 0
     heard: int = 0
     apart: int = 0
@@ -85,13 +84,15 @@ class Transfer:
 
     `clears`: whether a release that has an access covered tells the receiver so. `flags`: whether facts travel
     through flags in global memory (those about shared memory do not: the other thread may be in another CTA).
+    `landing`: whether cp.async data counts from its wait on instead of from its issue.
     """
 
     clears = True
     flags = False
+    landing = True
 
     def __init__(self, program: Program, handoffs: Handoffs, changes: Changes, given: Mapping[int, int]) -> None:
-        """`given`: what each release is known to know of, from an earlier round."""
+        """`given`: what each release is known to know of (knowledge.py)."""
         self.given = given
         self.program = program
         self.conflicts = program.conflicts
@@ -158,7 +159,7 @@ class Transfer:
             if orders & {Order.RELEASE, Order.ACQ_REL, Order.SC}:
                 changed = self._send(step, event, state)
             elif state.behind:
-                changed = self._leave(event.index, Message(state.behind, 0, 0, 0, 0, state.behind))
+                changed = self._leave(event.index, Message(state.behind, 0, 0, 0, state.behind))
         if event.flags in (FlagUse.ACQUIRE, FlagUse.BOTH):
             self._receive(step, event, state)
         return changed
@@ -176,7 +177,7 @@ class Transfer:
             state.groups[0] |= bits
             return False
         if access.completion is Completion.MBARRIER:  # st.async: the data lands with its own arrival
-            return self._leave(step.index, Message(bits, 0, 0, bits, 0, bits))
+            return self._leave(step.index, Message(bits, 0, 0, 0, bits))
         make(state, bits, step.members)
         return False
 
@@ -287,17 +288,15 @@ class Transfer:
         """Leaves the message of a release; whether it differs from the last one."""
         own = state.own[0] | state.meet(state.warp, step.warp[0])
         sync = event.effect.sync
-        known = state.known
         if sync is not None and sync.kind is SyncKind.CP_ASYNC_ARRIVE:
             flying = 0
             for bits in state.groups:
                 flying |= bits
             own |= flying << 1
-            known |= flying << 1
         loose = state.others & ~step.alone & ~own
         heard = state.made | state.heard | own
         pub = state.meet(state.pub, step.cta[0])
-        message = Message(own, pub, state.peer[0], known, loose, heard, state.local & step.beyond)
+        message = Message(own, pub, state.peer[0], loose, heard, state.local & step.beyond)
         return self._leave(event.index, message)
 
     def _leave(self, index: int, message: Message) -> bool:
@@ -308,7 +307,6 @@ class Transfer:
                 old.own | message.own,
                 old.pub | message.pub,
                 old.peer | message.peer,
-                old.known & message.known,
                 old.loose | message.loose,
                 old.heard | message.heard,
                 old.apart | message.apart,
@@ -319,20 +317,18 @@ class Transfer:
     def _receive(self, step: Step, event: Event, state: State) -> None:
         """Takes what the releases have left.
 
-        What they know of counts only as far as an earlier round has shown it (`given`): roles that learn from each
-        other must not vouch for each other.
+        What they know of counts only as far as it has been shown before (`given`): roles that learn from each other
+        must not vouch for each other.
         """
         waiter = self.handoffs.waiters.get(event.index)
         if waiter is None:
             return
-        own = pub = peer = covered = known = loose = heard = afar = apart = joined = 0
+        own = pub = peer = covered = loose = heard = afar = apart = joined = 0
         for group in waiter.groups:
             group_covered = group_known = -1
             for release in group:
                 message = self.messages.get(release.index)
-                if release.index in self.given:
-                    group_known &= self.given[release.index]
-                    group_covered &= group_known
+                group_known &= self.given.get(release.index, -1)
                 if message is None:
                     continue
                 crosses = release.barrier is not None and release.barrier.peer
@@ -345,14 +341,11 @@ class Transfer:
                 afar |= message.heard if crosses and _reaches_peers(release) else 0
                 peer |= message.peer | (message.own | message.pub if crosses else 0)
                 group_covered &= ~(message.own | message.pub | message.peer)
-            if not self.given or group_known == -1:
-                continue
-            covered |= group_covered if self.clears else 0
-            known |= group_known
+            if self.clears and group_known != -1:
+                covered |= group_covered & group_known
         for g in step.members:
             state.pub[g] = own | ((state.pub[g] | pub) & ~covered)
             state.peer[g] = peer | state.peer[g]
-        state.known |= known
         state.loose |= loose
         state.apart |= apart & ~joined
         state.heard |= heard

@@ -9,7 +9,7 @@ there; a path that only threads of F take may rely on the bits of F.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ptxfence.analysis.conditions import ALL, Atom, ThreadSet, contradicts, disjoint, subset
 
@@ -48,7 +48,7 @@ def negate(threads: ThreadSet) -> ThreadSet:
     if len(threads) != 1:
         return ALL
     (atom,) = threads
-    return frozenset((replace(atom, negated=not atom.negated, occupied=False),))
+    return frozenset((atom._replace(negated=not atom.negated, occupied=False),))
 
 
 def occupied(threads: ThreadSet) -> bool:

@@ -33,7 +33,6 @@ def make(state: State, bits: int, members: tuple[int, ...]) -> None:
         return
     for i in members:
         state.own[i] |= bits
-    state.known |= bits
     state.local |= bits
     state.unjoined |= bits
     state.others |= bits

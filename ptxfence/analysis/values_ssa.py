@@ -132,9 +132,7 @@ class Definitions:
 
     def __init__(self, cfg: Cfg) -> None:
         self.cfg = cfg
-        self.block_of: list[int] = []
-        for block in cfg.blocks:
-            self.block_of.extend([block.index] * (block.end - block.start))
+        self.block_of = cfg.home
         self._places = _written(cfg)
         self._phis: dict[str, frozenset[int]] = {}
         self._at_end: dict[tuple[str, int], Definition | None] = {}

@@ -1,4 +1,4 @@
-"""The operand lists that fill a file: names, decimal integers, `[name+integer]` and flat vectors, read by one regex.
+"""The operand lists that fill a file, read without lark: names, integers, `[name+integer]` and flat vectors.
 
 Everything else, and every error, is for the shapes and lark (shapes.py). Both ways give equal operands.
 """
@@ -9,46 +9,67 @@ import re
 from collections.abc import Callable, Mapping
 
 from ptxfence.grammar.lexical import NAME
-from ptxfence.grammar.model import Address, Immediate, Operand, Register, Symbol, Vector
+from ptxfence.grammar.model import Address, Immediate, Negated, Operand, Pair, Register, Sink, Symbol, Vector
 
-_NUMBER = r"[1-9]\d{0,15}+|0"
-_ITEM = re.compile(
-    rf"\s*+(?:({NAME})|({_NUMBER})|-({_NUMBER})"
-    rf"|\[\s*+({NAME})\s*+(?:\+\s*+(-?)({_NUMBER})\s*+)?\]"
-    r"|\{([^{}\[\]\"/()|.]++)\})\s*+(,|\Z)",
+_NUMBER = r"[1-9]\d{0,15}+|0x[0-9a-fA-F]{1,12}+|0"
+_SINGLE = re.compile(
+    rf"({NAME})(?:\.([xyzw])|\s*+\|\s*+({NAME}))?\Z"
+    rf"|(-?)({_NUMBER})\Z"
+    rf"|\[\s*+({NAME})\s*+(?:\+\s*+(-?)({_NUMBER})\s*+)?\]\Z"
+    rf"|_\s*+\|\s*+({NAME})\Z"
+    rf"|!\s*+({NAME})\Z",
     re.ASCII,
 )
-_PART = re.compile(rf"\s*+(?:({NAME})|({_NUMBER}))\s*+\Z", re.ASCII)
+_VECTOR = re.compile(r"\s*+(?:\{([^{}\[\]\"/()|.!-]++)\}|([^{},]++))\s*+(,|\Z)", re.ASCII)
+_BLANK = " \t\n\r\f\v"
 _RESERVED = "WARP_SZ"
+_SINK = Sink()
+_MOST = 4096
+_literals: dict[str, Operand] = {"_": _SINK}
+
+Resolve = Callable[[str], Operand]
+Known = Mapping[str, Operand]
 
 
-def quick(text: str, resolve: Callable[[str], Operand], known: Mapping[str, Operand]) -> tuple[Operand, ...] | None:
+def quick(text: str, resolve: Resolve, known: Known) -> tuple[Operand, ...] | None:
     """The operands in `text`; None where it is not as simple as that. `known` holds names that are resolved."""
-    if _RESERVED in text:
-        return None
+    if "{" in text:
+        return _with_vectors(text, resolve, known)
     found: list[Operand] = []
-    position = 0
-    item = _ITEM.match
-    while (match := item(text, position)) is not None:
-        name, number, negative, base, sign, offset, vector, end = match.groups()
-        if name is not None:
-            found.append(known.get(name) or resolve(name))
-        elif base is not None:
-            moved = int(offset) if offset else 0
-            found.append(_address(known.get(base) or resolve(base), -moved if sign else moved))
-        elif number is not None:
-            found.append(Immediate(int(number)))
-        elif negative is not None:
-            found.append(Immediate(-int(negative)))
-        else:
-            parts = _vector(vector, resolve)
-            if parts is None:
-                return None
-            found.append(parts)
-        if not end:
-            return tuple(found)
-        position = match.end()
-    return None
+    for part in text.split(","):
+        word = part.strip(_BLANK)
+        operand = known.get(word) or _literals.get(word) or _single(word, resolve, known)
+        if operand is None:
+            return None if text.strip(_BLANK) else ()
+        found.append(operand)
+    return tuple(found)
+
+
+def _single(word: str, resolve: Resolve, known: Known) -> Operand | None:
+    """One operand that is no vector."""
+    match = _SINGLE.match(word)
+    if match is None or _RESERVED in word:
+        return None
+    name, component, second, minus, number, base, sign, offset, sunk, negated = match.groups()
+    if base is not None:
+        moved = int(offset, 0) if offset else 0
+        return _address(known.get(base) or resolve(base), -moved if sign else moved)
+    if number is not None:
+        literal = Immediate(-int(number, 0) if minus else int(number, 0))
+        if len(_literals) < _MOST:
+            _literals[word] = literal
+        return literal
+    if sunk is not None:
+        return Pair(_SINK, resolve(sunk))
+    if negated is not None:
+        operand = known.get(negated) or resolve(negated)
+        return Negated(operand) if isinstance(operand, Register) else None
+    first = known.get(name) or resolve(name)
+    if second is not None:
+        return Pair(first, resolve(second))
+    if component is not None:
+        return Register(first.name, component) if isinstance(first, (Register, Symbol)) else None
+    return first
 
 
 def _address(base: Operand, offset: int) -> Operand:
@@ -57,12 +78,31 @@ def _address(base: Operand, offset: int) -> Operand:
     return Address(base if isinstance(base, Register) else None, offset)
 
 
-def _vector(text: str, resolve: Callable[[str], Operand]) -> Vector | None:
+def _with_vectors(text: str, resolve: Resolve, known: Known) -> tuple[Operand, ...] | None:
+    found: list[Operand] = []
+    position = 0
+    while (match := _VECTOR.match(text, position)) is not None:
+        vector, single, end = match.groups()
+        if vector is not None:
+            operand = _vector(vector, resolve, known)
+        else:
+            word = single.strip(_BLANK)
+            operand = known.get(word) or _literals.get(word) or _single(word, resolve, known)
+        if operand is None:
+            return None
+        found.append(operand)
+        if not end:
+            return tuple(found)
+        position = match.end()
+    return None
+
+
+def _vector(text: str, resolve: Resolve, known: Known) -> Vector | None:
     items: list[Operand] = []
     for part in text.split(","):
-        match = _PART.match(part)
-        if match is None:
+        word = part.strip(_BLANK)
+        item = known.get(word) or _literals.get(word) or _single(word, resolve, known)
+        if item is None or not isinstance(item, (Register, Symbol, Immediate, Sink)):
             return None
-        name, number = match.groups()
-        items.append(Immediate(int(number)) if name is None else resolve(name))
+        items.append(item)
     return Vector(tuple(items))

@@ -9,6 +9,7 @@ import lark
 
 from ptxfence.grammar import constants
 from ptxfence.grammar.model import Address, Immediate, Negated, Opaque, Operand, Pair, Register, Sink, Symbol, Vector
+from ptxfence.grammar.shapes import ShapeError
 from ptxfence.grammar.tables import parser
 
 Resolve = Callable[[str], Operand]
@@ -115,7 +116,9 @@ class _Builder:
 
         def build(leaves: Leaves, resolve: Resolve) -> Operand:
             base = resolve(leaves[leaf])
-            moved = int(offset(leaves, resolve).value)
+            moved = offset(leaves, resolve).value
+            if not isinstance(moved, int):
+                raise ShapeError("an offset is no integer", 0)
             return Symbol(base.name, base.offset + moved) if isinstance(base, Symbol) else Address(_base(base), moved)
 
         return build

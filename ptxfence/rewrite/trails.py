@@ -274,7 +274,7 @@ def _outside(who: ThreadSet, event: Event, guarded: bool) -> ThreadSet:
     if not guarded or len(event.guard) != 1:
         return who
     (atom,) = event.guard
-    return who | {replace(atom, negated=not atom.negated, occupied=False)}
+    return who | {atom._replace(negated=not atom.negated, occupied=False)}
 
 
 def _varying(who: ThreadSet) -> list[Atom]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -36,4 +35,4 @@ def test_the_checker_would_notice_a_region_that_is_too_small() -> None:
     assert region.lo is not None
     assert inside(region.lo, region)
     assert not inside(region.hi, region)
-    assert not inside(region.hi - 512, replace(region, hi=region.hi - 1024))
+    assert not inside(region.hi - 512, region._replace(hi=region.hi - 1024))
