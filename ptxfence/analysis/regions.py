@@ -55,6 +55,8 @@ def region_of(values: Values, index: int, node: Node, shape: Shape) -> Region:
     if shape.size is None:
         return Region(space, base, lo, None, peer=peer, terms=terms, origin=origin, lost=index)
     step, span = _slots(spans, terms, shape.size)
+    if step and terms is not None and (lo - _start(terms, origin)) % step:  # the first slot begins elsewhere
+        step, span = 0, 0
     exact = shape.exact and terms is not None
     return Region(
         space, base, lo - shape.before, hi + shape.size, step, shape.width, exact, origin, terms, peer, span=span
@@ -176,8 +178,8 @@ def _terms(values: Values, node: Node, env: Env, base: Base) -> tuple[tuple[Term
 
 def slots(region: Region, size: int) -> tuple[int, int]:
     """The best (step, span) of a region whose instances have `size` bytes; (0, 0) if they are one block."""
-    span = Span((), 0, 0, region.step)
-    return _slots((span,), region.terms, size)
+    known = () if region.terms is not None else (Span((), 0, 0, region.step),)
+    return _slots(known, region.terms, size)
 
 
 def _slots(spans: Value, terms: tuple[Term, ...] | None, size: int) -> tuple[int, int]:
@@ -192,6 +194,11 @@ def _slots(spans: Value, terms: tuple[Term, ...] | None, size: int) -> tuple[int
     if len(spans) == 1 and spans[0].step > size:
         return spans[0].step, size
     return 0, 0
+
+
+def _start(terms: tuple[Term, ...], origin: int | None) -> int:
+    """Where the linear form is lowest."""
+    return (origin or 0) + sum(min(t.scale * t.lo, t.scale * t.hi) for t in terms)
 
 
 class Overlap(Enum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from values_text import analysed
+from values_text import analysed, region
 
 from ptxfence.analysis.effects import Box, Space
 from ptxfence.analysis.isa import effect, lookup
@@ -107,3 +107,28 @@ def test_boxes_of_one_tensor_map_have_one_size() -> None:
         + LOAD.format("%r2", "%r3", 1)
     )
     assert [(r.lo, r.hi) for r in boxes(values)] == [(0, 2048), (2048, 4096)]
+
+
+def test_boxes_as_wide_as_their_distance_have_no_slots() -> None:
+    """Halves of a stage, one for each of two CTAs: what starts in the second half is touched as well."""
+    values = analysed(
+        "ld.param.u64 %rd1, [g];\nmov.u32 %r1, smem;\nmov.u32 %r3, %cluster_ctarank;\nand.b32 %r4, %r3, 1;\n"
+        "shl.b32 %r5, %r4, 11;\nld.param.u32 %r6, [n];\nand.b32 %r7, %r6, 3;\nshl.b32 %r8, %r7, 12;\n"
+        "add.u32 %r9, %r1, %r5;\nadd.u32 %r2, %r9, %r8;\nadd.u32 %r10, %r1, 65536;\n"
+        "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r10], 2048;\n" + LOAD.format("%r2", "%r10", 1)
+    )
+    (found,) = boxes(values)
+    assert (found.lo, found.hi, found.width) == (0, 16384, 2048)
+    assert found.step == 0
+
+
+def test_slots_that_begin_below_the_lowest_address_are_not_told() -> None:
+    """Where threads keep a swizzle off the first bytes, the lowest address is no start of a slot."""
+    found = region(
+        "mov.u32 %r1, smem;\nmov.u32 %r2, %tid.x;\nand.b32 %r3, %r2, 3;\nshl.b32 %r4, %r3, 8;\n"
+        "shl.b32 %r5, %r3, 5;\nxor.b32 %r6, %r5, 32;\nsub.u32 %r7, %r4, %r6;\nadd.u32 %r8, %r1, %r7;\n"
+        "st.shared.b32 [%r8+1024], %r2;"
+    )
+    places = [1024 + 256 * (t & 3) - (32 * (t & 3) ^ 32) for t in range(256)]
+    assert found.lo is not None
+    assert all(not found.step or (p - found.lo) % found.step < max(found.span, found.width) for p in places)

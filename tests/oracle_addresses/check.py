@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
+from math import prod
 
 from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.effects import Access, Copy, Matrix, Space
@@ -12,9 +13,14 @@ from ptxfence.analysis.region import BaseKind, Region
 from ptxfence.analysis.values import Values
 from ptxfence.grammar import Function, Module
 
-from .interpreter import PEER, WINDOW, Launch, Thread
+from .interpreter import Launch, Program, Shape, Thread
+from .translate import PEER, WINDOW
 
 SHARED = (Space.CTA, Space.CLUSTER)
+MOST_WARPS = 12  # of one launch; the next one takes other warps
+LANES = (0, 31, 1, 2, 4, 8, 16, 30, 29, 27, 23, 15)
+
+Key = tuple[int, int]  # instruction, operand
 
 
 @dataclass
@@ -22,13 +28,14 @@ class Outcome:
     """`misses` name operands whose address left its region; `spans` are (predicted, touched) bytes per operand."""
 
     samples: int = 0
-    misses: list[str] = field(default_factory=list)
-    spans: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    misses: list[str] = field(default_factory=list[str])
+    spans: dict[Key, tuple[int, int]] = field(default_factory=dict[Key, tuple[int, int]])
+    unreached: int = 0  # bounded operands that no run came to
 
 
-def watched_operands(function: Function, values: Values) -> dict[tuple[int, int], tuple[Access, Region]]:
+def watched_operands(function: Function, values: Values) -> dict[Key, tuple[Access, Region]]:
     """Every operand of the function that the analysis bounds to bytes of a shared symbol."""
-    found: dict[tuple[int, int], tuple[Access, Region]] = {}
+    found: dict[Key, tuple[Access, Region]] = {}
     for instruction in function.instructions:
         if not lookup(instruction.opcode).relevant:
             continue
@@ -40,47 +47,91 @@ def watched_operands(function: Function, values: Values) -> dict[tuple[int, int]
     return found
 
 
-def run_kernel(module: Module, function: Function, runs: int, seed: int, steps: int = 4000) -> Outcome:
-    """`runs` launches with random thread, CTA, parameters and symbol addresses."""
+def run_kernel(module: Module, function: Function, runs: int, seed: int, steps: int = 20_000) -> Outcome:
+    """`runs` launches with random warps, CTA, parameters and symbol addresses; `steps` statements a thread.
+
+    Half of the launches are changed from one that touched bytes which none before did: guided as a fuzzer is.
+    """
     values = Values(function, Cfg(function), module)
     operands = watched_operands(function, values)
-    watched: dict[int, list[int]] = {}
-    for index, position in operands:
-        watched.setdefault(index, []).append(position)
+    keys = list(operands)
+    program = Program(function, keys)
     outcome = Outcome()
-    touched: dict[tuple[int, int], list[int]] = {}
+    touched: list[set[int]] = [set() for _ in keys]
+    fruitful: list[Launch] = []
     source = random.Random(seed)
-    threads = (function.directives.get("reqntid") or function.directives.get("maxntid") or (128,))[0]
     for number in range(runs):
         symbols = place_symbols(module, source)
-        shuffles: dict[tuple[int, int, int], int] = {}
-        corners = (0, threads - 1, 31, 32, threads // 2, 1, 127, 128, 255, 256, 160, 64)
-        tid = min(corners[number], threads - 1) if number < len(corners) else source.randrange(threads)
-        ctaid = source.randrange(132)
-
-        def trace(index: int, position: int, address: int, symbols: dict[str, int] = symbols, tid: int = tid) -> None:
-            access, region = operands[index, position]
-            outcome.samples += 1
-            assert region.base is not None
-            assert region.lo is not None
-            offset = concrete_offset(access, address, symbols[region.base.name])
-            seen = touched.setdefault((index, position), [offset, offset])
-            seen[0], seen[1] = min(seen[0], offset), max(seen[1], offset)
-            if (offset < region.lo and not isinstance(access.footprint, Matrix | Copy)) or not inside(offset, region):
-                text = function.instructions[index].text[:80]
-                outcome.misses.append(
-                    f"{function.name} {index} tid {tid}: {offset} not in {region.lo}..{region.hi} {text}"
-                )
-
-        for lane in sorted({tid & ~31, tid & ~31 | 31, tid}):
-            launch = Launch(seed * 1000 + number, lane, ctaid, threads, symbols, shuffles)
-            Thread(function, launch, trace, watched).run(steps)
-    for key, (lo, hi) in touched.items():
-        _, region = operands[key]
-        if region.bounded and region.lo is not None and region.hi is not None:
-            width = region.width or 1
-            outcome.spans[key] = (region.hi - region.lo, hi - lo + width)
+        shape = launch_shape(function, source)
+        launch = Launch(seed * 1000 + number, shape, symbols, cluster_size(function), program.constants)
+        if fruitful and number % 2:
+            launch = source.choice(fruitful[-8:]).changed(symbols, source)
+        fresh_places = 0
+        for tid in chosen_threads(launch.shape, number, source):
+            reports: list[list[int]] = [[] for _ in keys]
+            Thread(program, launch, tid, reports).run(steps)
+            for key, found, seen in zip(keys, reports, touched, strict=True):
+                if not found:
+                    continue
+                outcome.samples += len(found)
+                fresh = offsets(operands[key], set(found), symbols) - seen
+                fresh_places += bool(fresh) and (not seen or max(fresh) > max(seen) or min(fresh) < min(seen))
+                seen |= fresh
+                outcome.misses += [missed(function, key, tid, x) for x in fresh if not held(operands[key], x)]
+        if fresh_places:
+            fruitful.append(launch)
+    for key, seen in zip(keys, touched, strict=True):
+        region = operands[key][1]
+        if not seen:
+            outcome.unreached += region.bounded
+        elif region.bounded and region.lo is not None and region.hi is not None:
+            outcome.spans[key] = (region.hi - region.lo, max(seen) - min(seen) + (region.width or 1))
     return outcome
+
+
+def launch_shape(function: Function, source: random.Random) -> Shape:
+    """Threads of a CTA: what the kernel requires, or a launch that it allows."""
+    x, y, z = (*function.directives.get("reqntid", ()), 1, 1, 1)[:3]
+    if "reqntid" in function.directives:
+        return x, y, z
+    x, y, z = (*function.directives.get("maxntid", (1024,)), 1, 1)[:3]
+    return (x * y * z, 1, 1) if source.random() < 0.8 else (max(1, x * y * z // 2), 1, 1)
+
+
+def cluster_size(function: Function) -> int:
+    return max(1, prod(function.directives.get("reqnctapercluster", (2,))))
+
+
+def chosen_threads(shape: Shape, number: int, source: random.Random) -> list[Shape]:
+    """Some lanes of some warps, lane 0 first, in an order that covers all warps over the launches."""
+    threads = shape[0] * shape[1] * shape[2]
+    warps = -(-threads // 32)
+    picked = sorted({(number * MOST_WARPS + k) % warps for k in range(min(warps, MOST_WARPS))})
+    found: list[Shape] = []
+    for warp in picked:
+        for lane in (0, 31, source.choice(LANES), source.randrange(32)):
+            linear = min(warp * 32 + lane, threads - 1)
+            rest, x = divmod(linear, shape[0])
+            found.append((x, rest % shape[1], rest // shape[1]))
+    return found
+
+
+def offsets(operand: tuple[Access, Region], addresses: set[int], symbols: dict[str, int]) -> set[int]:
+    access, region = operand
+    assert region.base is not None
+    base = symbols[region.base.name]
+    return {concrete_offset(access, address, base) for address in addresses}
+
+
+def held(operand: tuple[Access, Region], offset: int) -> bool:
+    """Whether the prediction holds an offset; a descriptor's region begins at the row that its start lies in."""
+    access, region = operand
+    below = region.lo is not None and offset < region.lo
+    return inside(offset, region) and (not below or isinstance(access.footprint, Matrix | Copy))
+
+
+def missed(function: Function, key: Key, tid: Shape, offset: int) -> str:
+    return f"{function.name} {key[0]} operand {key[1]} tid {tid}: {offset} {function.instructions[key[0]].text[:80]}"
 
 
 def inside(offset: int, region: Region) -> bool:

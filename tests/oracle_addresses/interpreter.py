@@ -1,9 +1,10 @@
-"""A concrete interpreter for the integer side of PTX: one thread, real numbers, no abstraction.
+"""A concrete interpreter for the integer side of PTX: one thread after the other, real numbers, no abstraction.
 
-It shares the front end with the tool but nothing with its analysis: opcodes are taken apart here, registers hold
-Python integers, and every shared-memory operand that is executed is reported with its concrete address. Values that
-the text does not determine (parameters, loads) come from a seeded source; waits succeed at once; floating point is
-skipped. A shuffle reads what the source lane had when it ran the same shuffle (lanes are run one after the other).
+It shares the front end with the tool but nothing with its analysis. The instructions that an address or a branch
+depends on become Python source (`translate`), one function a basic block; every watched operand that is executed is
+reported with its concrete address. Values that the text does not determine (parameters, loads) come from a seeded
+source, half of them from the constants that the kernel itself compares with; waits succeed at once; floating point is
+unknown. A shuffle reads what the source lane had when it ran the same shuffle.
 """
 
 from __future__ import annotations
@@ -13,386 +14,237 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ptxfence.grammar import Function, Instruction
-from ptxfence.grammar.model import Address, Immediate, Negated, Operand, Pair, Register, Symbol, Vector
+from ptxfence.grammar.model import Immediate, Symbol
 
-M32, M64 = (1 << 32) - 1, (1 << 64) - 1
-WINDOW = 1 << 40  # generic address of shared memory
-PEER = 1 << 24  # distance of another CTA's window
-Trace = Callable[[int, int, int], None]  # instruction, operand, address
+from .translate import HELPERS, WINDOW, Translator, registers, sources, written
 
+Block = Callable[[list[int], "Thread", list[list[int]]], int]
+Shape = tuple[int, int, int]
 
-def width_of(parts: list[str]) -> int:
-    for part in parts:
-        if part == "pred":
-            return 1
-        if part[:1] in "usbf" and part[1:].isdigit():
-            return int(part[1:])
-    return 32
-
-
-def signed(value: int, width: int) -> int:
-    value &= (1 << width) - 1
-    return value - (1 << width) if value >> (width - 1) else value
+_LEAVING = ("ret", "exit", "trap")
+SMALL, MIDDLE, LARGE = (0, 1, 2, 3), (4, 5, 7, 8, 16, 31), (33, 60, 64, 127, 200, 257, 512, 1024, 4096)
 
 
 @dataclass
 class Launch:
-    """One choice of everything that the text leaves open."""
+    """One choice of everything that the text leaves open. `shape` are the threads of a CTA, `ctas` those of a cluster.
+
+    `params` may be filled before: a launch that led somewhere new, with some parameters changed.
+    """
 
     seed: int
-    tid: int
-    ctaid: int
-    threads: int
+    shape: Shape
     symbols: dict[str, int]
-    shuffles: dict[tuple[int, int, int], int] = field(default_factory=dict)  # (lane's tid, instruction, occurrence)
+    ctas: int = 2
+    constants: tuple[int, ...] = ()
+    params: dict[str, int] = field(default_factory=dict[str, int])
+    shuffles: dict[tuple[int, int, int], int] = field(default_factory=dict[tuple[int, int, int], int])
+
+    def __post_init__(self) -> None:
+        source = random.Random(self.seed)
+        self.ctaid = tuple(source.choice((0, 0, 1, 2, 5, 40, 131)) for _ in range(3))
+        self.rank = source.randrange(self.ctas)
+        self.pool = source.choice((SMALL, SMALL + MIDDLE, SMALL + MIDDLE + LARGE, MIDDLE + LARGE, LARGE))
+
+    def number(self, source: random.Random) -> int:
+        """A number that a kernel may meet: small, or one of its own constants or beside one."""
+        if self.constants and source.random() < 0.4:
+            return source.choice(self.constants) + source.choice((-1, 0, 0, 1))
+        return source.choice(self.pool)
+
+    def parameter(self, key: str, bits: int) -> int:
+        found = self.params.get(key)
+        if found is None:
+            source = random.Random(f"{self.seed} {key}")
+            pointer = bits == 64 and source.random() < 0.7
+            found = source.choice((1 << 44, (1 << 44) + 4096)) if pointer else self.number(source)
+            found = self.params[key] = found & ((1 << bits) - 1)
+        return found
+
+    def changed(self, symbols: dict[str, int], source: random.Random) -> Launch:
+        """The same launch at other addresses and with a few parameters drawn again."""
+        dropped = {key for key in self.params if source.random() < 2 / len(self.params)}
+        kept = {key: value for key, value in self.params.items() if key not in dropped}
+        seed = source.randrange(1 << 30) if dropped else self.seed
+        return Launch(seed, self.shape, symbols, self.ctas, self.constants, kept)
+
+
+class Program:
+    """A function ready to run: the blocks that start at labels, each a Python function."""
+
+    def __init__(self, function: Function, watched: list[tuple[int, int]]) -> None:
+        self.function = function
+        self.translator = Translator(dict(function.registers))
+        self.code = function.instructions
+        self.places: dict[int, list[tuple[int, int]]] = {}
+        for number, (index, operand) in enumerate(watched):
+            self.places.setdefault(index, []).append((number, operand))
+        self.needed = self._needed()
+        self.constants = self._constants()
+        self.starts = sorted({0, *(at for at in function.labels.values() if at < len(self.code))})
+        self.sizes: dict[int, int] = {}
+        scope: dict[str, Block] = {}
+        exec("\n".join(self._block(n) for n in range(len(self.starts))), dict(HELPERS), scope)
+        self.blocks = {start: scope[f"block{start}"] for start in self.starts}
+
+    def _needed(self) -> set[str]:
+        """Registers that addresses of watched operands and branches depend on."""
+        needed: set[str] = set()
+        writers: dict[str, list[Instruction]] = {}
+        for instruction in self.code:
+            if instruction.guard is not None and self._branches(instruction):
+                needed.add(instruction.guard)
+            if instruction.opcode.startswith("brx"):
+                needed.update(registers(instruction.operands[0]))
+            for _, operand in self.places.get(instruction.index, ()):
+                needed.update(registers(instruction.operands[operand]))
+                if instruction.guard is not None:
+                    needed.add(instruction.guard)
+            for name in written(instruction):
+                writers.setdefault(name, []).append(instruction)
+        work = list(needed)
+        while work:
+            for instruction in writers.get(work.pop(), ()):
+                fresh = set(sources(instruction)) - needed
+                needed |= fresh
+                work.extend(fresh)
+        return needed
+
+    def _branches(self, instruction: Instruction) -> bool:
+        return instruction.opcode.split(".")[0] in ("bra", "brx", *_LEAVING)
+
+    def _constants(self) -> tuple[int, ...]:
+        """Positive constants that the kernel compares with."""
+        found: set[int] = set()
+        for instruction in self.code:
+            operands = instruction.operands if instruction.opcode.startswith("setp") else ()
+            values = [x.value for x in operands if isinstance(x, Immediate)]
+            found.update(x for x in values if isinstance(x, int) and 0 < x < 1 << 20)
+        return tuple(sorted(found))
+
+    def _block(self, number: int) -> str:
+        start = self.starts[number]
+        end = self.starts[number + 1] if number + 1 < len(self.starts) else len(self.code)
+        lines = [f"def block{start}(r, t, s):"]
+        for instruction in self.code[start:end]:
+            body = self._statements(instruction)
+            if not body:
+                continue
+            if instruction.guard is None:
+                lines += [f"    {line}" for line in body]
+                continue
+            test = f"{self.translator.slot(instruction.guard)} & 1"
+            lines.append(f"    if {'not ' if instruction.guard_negated else ''}{test}:")
+            lines += [f"        {line}" for line in body]
+        self.sizes[start] = len(lines)
+        lines.append(f"    return {end if end < len(self.code) else -1}")
+        return "\n".join(lines)
+
+    def _statements(self, instruction: Instruction) -> list[str]:
+        translator = self.translator
+        found = [
+            f"s[{number}].append({translator.value(instruction.operands[operand])})"
+            for number, operand in self.places.get(instruction.index, ())
+        ]
+        parts = instruction.opcode.split(".")
+        if parts[0] in _LEAVING:
+            return ["return -1"]
+        if parts[0] == "bra":
+            assert isinstance(instruction.operands[0], Symbol)
+            return [f"return {self._target(instruction.operands[0].name)}"]
+        if parts[0] == "brx":
+            assert isinstance(instruction.operands[1], Symbol)
+            targets = [self._target(name) for name in self.function.targets[instruction.operands[1].name]]
+            choice = translator.value(instruction.operands[0])
+            return [f"return {targets}[{choice} % {len(targets)}]"]
+        if not self.needed.isdisjoint(written(instruction)):
+            found += translator.statements(instruction)
+        return found
+
+    def _target(self, label: str) -> int:
+        at = self.function.labels[label]
+        return at if at < len(self.code) else -1
 
 
 class Thread:
-    """Runs one function body for one thread until it ends or `steps` instructions are done."""
+    """Runs a program for one thread until it ends or `steps` statements are done."""
 
-    def __init__(self, function: Function, launch: Launch, trace: Trace, watched: dict[int, list[int]]) -> None:
-        self.function = function
+    def __init__(self, program: Program, launch: Launch, tid: Shape, reports: list[list[int]]) -> None:
+        self.program = program
         self.launch = launch
-        self.trace = trace
-        self.watched = watched
-        self.registers: dict[str, int] = {}
+        self.tid = tid
+        self.linear = tid[0] + launch.shape[0] * (tid[1] + launch.shape[1] * tid[2])
+        self.reports = reports
         self.counts: dict[int, int] = {}
-        self.shared = random.Random(launch.seed)
-        self.choice = random.Random(f"{launch.seed} {launch.ctaid}")
-        self.params: dict[str, int] = {}
-
-    # --- operands --------------------------------------------------------------------------------
-
-    def special(self, name: str, component: str) -> int | None:
-        launch = self.launch
-        match name:
-            case "%tid":
-                return launch.tid if component == "x" else 0
-            case "%ntid":
-                return launch.threads if component == "x" else 1
-            case "%laneid":
-                return launch.tid & 31
-            case "%ctaid":
-                return launch.ctaid if component == "x" else 0
-            case "%nctaid":
-                return 132 if component == "x" else 1
-            case "%cluster_ctarank" | "%cluster_ctaid":
-                return launch.ctaid & 1
-            case "%dynamic_smem_size":
-                return 200_000
-            case _ if name.startswith(
-                ("%cluster", "%nclusterid", "%smid", "%warpid", "%clock", "%globaltimer", "%lanemask")
-            ):
-                return 1
-            case _:
-                return None
-
-    def value(self, operand: Operand) -> int:
-        match operand:
-            case Register(name, component):
-                special = self.special(name, component)
-                return special if special is not None else self.registers.get(name, 0)
-            case Negated(inner):
-                return 1 - (self.registers.get(inner.name, 0) & 1)
-            case Immediate(value):
-                return value if isinstance(value, int) else 0
-            case Symbol(name, offset):
-                return self.launch.symbols.get(name, 1 << 20) + offset
-            case Address(base, offset):
-                return (self.value(base) if base is not None else 0) + offset
-            case _:
-                return 0
-
-    def write(self, operand: Operand, value: int) -> None:
-        if isinstance(operand, Register):
-            self.registers[operand.name] = value & M64
-
-    # --- running ---------------------------------------------------------------------------------
+        self.choice = random.Random(f"{launch.seed} loads")
 
     def run(self, steps: int) -> None:
-        code, at = self.function.instructions, 0
-        while steps and at < len(code):
-            steps -= 1
-            instruction = code[at]
-            at += 1
-            if instruction.guard is not None:
-                holds = self.registers.get(instruction.guard, 0) & 1
-                if bool(holds) == instruction.guard_negated:
-                    continue
-            target = self.step(instruction)
-            if target is not None:
-                at = target
+        blocks, sizes = self.program.blocks, self.program.sizes
+        registers = [self._initial(name) for name in self.program.translator.slots]
+        at = 0
+        while at >= 0 and steps > 0:
+            steps -= sizes[at]
+            at = blocks[at](registers, self, self.reports)
 
-    def step(self, instruction: Instruction) -> int | None:
-        parts = instruction.opcode.split(".")
-        index = instruction.index
-        for position in self.watched.get(index, ()):
-            self.trace(index, position, self.value(instruction.operands[position]))
-        if parts[0] in ("ret", "exit", "trap"):
-            return len(self.function.instructions)
-        if parts[0] in ("bra", "brx"):
-            return self.branch(instruction)
-        operation = getattr(self, f"do_{parts[0]}", None)
-        if operation is not None:
-            operation(instruction, parts)
-        elif instruction.operands:
-            self.unknown(instruction, parts)
-        return None
+    def _initial(self, slot: str) -> int:
+        """A special register, the address of a symbol, else zero."""
+        launch = self.launch
+        if slot.startswith("&"):
+            return launch.symbols.get(slot[1:], 1 << 20)
+        name, _, component = slot.partition(".")
+        if name in self.program.translator.kinds or not name.startswith("%"):
+            return 0
+        axis = "xyz".find(component) if component else 0
+        lane, warp = self.linear & 31, self.linear >> 5
+        many = launch.shape[0] * launch.shape[1] * launch.shape[2]
+        x = int(axis == 0)
+        known = {
+            "%tid": self.tid[axis],
+            "%ntid": launch.shape[axis],
+            "%ctaid": launch.ctaid[axis],
+            "%nctaid": 132,
+            "%laneid": lane,
+            "%warpid": warp,
+            "%nwarpid": -(-many // 32),
+            "%cluster_ctarank": launch.rank,
+            "%cluster_ctaid": launch.rank * x,
+            "%cluster_nctarank": launch.ctas,
+            "%cluster_nctaid": launch.ctas if x else 1,
+            "%dynamic_smem_size": 200_000,
+            "%total_smem_size": 200_000,
+            "%lanemask_eq": 1 << lane,
+            "%lanemask_lt": (1 << lane) - 1,
+            "%lanemask_le": (2 << lane) - 1,
+        }
+        return known.get(name, 1)
 
-    def branch(self, instruction: Instruction) -> int:
-        operands = instruction.operands
-        if instruction.opcode.startswith("brx"):
-            assert isinstance(operands[1], Symbol)
-            names = self.function.targets[operands[1].name]
-            return self.function.labels[names[self.value(operands[0]) % len(names)]]
-        assert isinstance(operands[0], Symbol)
-        return self.function.labels[operands[0].name]
+    # --- what translated code calls --------------------------------------------------------------
 
-    def unknown(self, instruction: Instruction, parts: list[str]) -> None:
-        """Results that the text does not determine; a predicate of a wait is true."""
-        first = instruction.operands[0]
-        targets = (
-            first.items
-            if isinstance(first, Vector)
-            else (first.first, first.second)
-            if isinstance(first, Pair)
-            else (first,)
-        )
-        for target in targets:
-            if isinstance(target, Register):
-                waits = parts[0] == "mbarrier" and "wait" in parts[1]
-                kind = self.function.registers.get(target.name, "b32")
-                self.write(
-                    target,
-                    1
-                    if waits
-                    else self.choice.randrange(2)
-                    if kind == "pred"
-                    else self.choice.choice((0, 1, 3, 17, 200)),
-                )
+    def parameter(self, key: str, bits: int) -> int:
+        return self.launch.parameter(key, bits)
 
-    # --- memory ----------------------------------------------------------------------------------
+    def coin(self) -> int:
+        return self.choice.randrange(2)
 
-    def do_ld(self, instruction: Instruction, parts: list[str]) -> None:
-        target, source = instruction.operands[0], instruction.operands[1]
-        targets = target.items if isinstance(target, Vector) else (target,)
-        for number, item in enumerate(targets):
-            if "param" in parts[1]:
-                assert isinstance(source, Address)
-                key = f"{source.base} {source.offset} {number}"
-                self.write(item, self.params.setdefault(key, self.parameter(key, width_of(parts[1:]))))
-            else:
-                bits = min(width_of(parts[1:]), 16)
-                self.write(item, self.choice.choice((0, 1, 2, 3, 5, 60)) & ((1 << bits) - 1))
+    def unknown(self) -> int:
+        return max(0, self.launch.number(self.choice))
 
-    def parameter(self, key: str, width: int) -> int:
-        source = random.Random(f"{self.launch.seed} {key}")
-        if width == 64:
-            return source.choice((1 << 44, (1 << 44) + 4096, 512, 4096))
-        return source.choice((1, 2, 3, 7, 16, 64, 128, 257, 512, 1024))
+    def load(self, bits: int, signed: bool) -> int:
+        value = self.launch.number(self.choice) if bits >= 8 else self.choice.randrange(2)
+        if signed and bits < 64 and self.choice.random() < 0.2:
+            value = -value
+            return value & ((1 << max(32, bits)) - 1) if bits >= 32 or -(1 << (bits - 1)) <= value else 0
+        return value & ((1 << bits - int(signed and bits < 32)) - 1)
 
-    # --- arithmetic ------------------------------------------------------------------------------
+    def shuffle(self, index: int, mode: str, own: int, lane: int) -> int:
+        count = self.counts[index] = self.counts.get(index, 0) + 1
+        known = self.launch.shuffles
+        known[self.linear, index, count] = own
+        here = self.linear & 31
+        source = {"idx": lane & 31, "bfly": here ^ (lane & 31), "up": here - lane, "down": here + lane}[mode]
+        if not 0 <= source <= 31:
+            return own
+        return known.get((self.linear & ~31 | source, index, count), own)
 
-    def args(self, instruction: Instruction, width: int, sign: bool) -> list[int]:
-        fix = signed if sign else (lambda v, w: v & ((1 << w) - 1))
-        return [fix(self.value(operand), width) for operand in instruction.operands[1:]]
 
-    def integer(self, instruction: Instruction, parts: list[str], compute: Callable[..., int]) -> None:
-        kind = next((p for p in parts[1:] if p[:1] in "usbf" and p[1:].isdigit()), "b32")
-        if kind[0] == "f" or any("f16" in p or "f32" in p or "f64" in p for p in parts[1:]):
-            self.write(instruction.operands[0], 0)
-            return
-        width = int(kind[1:])
-        result = compute(*self.args(instruction, width, kind[0] == "s"))
-        self.write(instruction.operands[0], result & ((1 << width) - 1))
-
-    def do_add(self, i: Instruction, p: list[str]) -> None:
-        self.integer(i, p, lambda a, b: a + b)
-
-    def do_sub(self, i: Instruction, p: list[str]) -> None:
-        self.integer(i, p, lambda a, b: a - b)
-
-    def do_neg(self, i: Instruction, p: list[str]) -> None:
-        self.integer(i, p, lambda a: -a)
-
-    def do_abs(self, i: Instruction, p: list[str]) -> None:
-        self.integer(i, p, abs)
-
-    def do_min(self, i: Instruction, p: list[str]) -> None:
-        self.integer(i, p, lambda *a: min(a))
-
-    def do_max(self, i: Instruction, p: list[str]) -> None:
-        self.integer(i, p, lambda *a: max(a))
-
-    def do_div(self, i: Instruction, p: list[str]) -> None:
-        self.integer(i, p, lambda a, b: (abs(a) // abs(b)) * (1 if (a < 0) == (b < 0) else -1) if b else 0)
-
-    def do_rem(self, i: Instruction, p: list[str]) -> None:
-        self.integer(i, p, lambda a, b: (abs(a) % abs(b)) * (-1 if a < 0 else 1) if b else 0)
-
-    def product(self, i: Instruction, p: list[str], more: int) -> None:
-        if "wide" in p:
-            width = width_of(p[1:])
-            sign = any(x.startswith("s") and x[1:].isdigit() for x in p)
-            a, b = self.args(i, width, sign)[:2]
-            self.write(i.operands[0], (a * b + more) & ((1 << 2 * width) - 1))
-        elif "hi" in p:
-            width = width_of(p[1:])
-            self.integer(i, p, lambda a, b, *_: ((a * b) >> width) + more)
-        else:
-            self.integer(i, p, lambda a, b, *_: a * b + more)
-
-    def do_mul(self, i: Instruction, p: list[str]) -> None:
-        self.product(i, p, 0)
-
-    def do_mad(self, i: Instruction, p: list[str]) -> None:
-        self.product(i, p, self.value(i.operands[3]))
-
-    def do_and(self, i: Instruction, p: list[str]) -> None:
-        self.logic(i, p, lambda a, b: a & b)
-
-    def do_or(self, i: Instruction, p: list[str]) -> None:
-        self.logic(i, p, lambda a, b: a | b)
-
-    def do_xor(self, i: Instruction, p: list[str]) -> None:
-        self.logic(i, p, lambda a, b: a ^ b)
-
-    def do_not(self, i: Instruction, p: list[str]) -> None:
-        self.logic(i, p, lambda a: ~a)
-
-    def logic(self, i: Instruction, p: list[str], compute: Callable[..., int]) -> None:
-        width = width_of(p[1:])
-        self.write(i.operands[0], compute(*self.args(i, width, False)) & ((1 << width) - 1))
-
-    def do_lop3(self, i: Instruction, p: list[str]) -> None:
-        a, b, c, table = self.args(i, 32, False)[:4]
-        out = 0
-        for index in range(8):
-            if table >> index & 1:
-                out |= (a if index & 4 else ~a) & (b if index & 2 else ~b) & (c if index & 1 else ~c)
-        self.write(i.operands[0], out & M32)
-
-    def do_shl(self, i: Instruction, p: list[str]) -> None:
-        self.logic(i, p, lambda a, b: a << min(b, 64))
-
-    def do_shr(self, i: Instruction, p: list[str]) -> None:
-        width = width_of(p[1:])
-        by = self.value(i.operands[2]) & M32
-        a = self.value(i.operands[1])
-        a = signed(a, width) if any(x == f"s{width}" for x in p) else a & ((1 << width) - 1)
-        self.write(i.operands[0], (a >> min(by, width)) & ((1 << width) - 1))
-
-    def do_shf(self, i: Instruction, p: list[str]) -> None:
-        low, high, by = self.args(i, 32, False)
-        by = min(by, 32) if "clamp" in p else by & 31
-        both = high << 32 | low
-        self.write(i.operands[0], (both >> by if "r" in p else both << by >> 32) & M32)
-
-    def do_bfe(self, i: Instruction, p: list[str]) -> None:
-        width = width_of(p[1:])
-        a, at, count = self.value(i.operands[1]), self.value(i.operands[2]) & 255, self.value(i.operands[3]) & 255
-        field = (a & ((1 << width) - 1)) >> at & ((1 << count) - 1)
-        if p[1][0] == "s" and count:
-            field = signed(field, min(count, width - at))
-        self.write(i.operands[0], field & ((1 << width) - 1))
-
-    def do_bfi(self, i: Instruction, p: list[str]) -> None:
-        width = width_of(p[1:])
-        a, b, at, count = (self.value(x) & ((1 << width) - 1) for x in i.operands[1:5])
-        mask = (((1 << count) - 1) << at) & ((1 << width) - 1)
-        self.write(i.operands[0], (b & ~mask) | (a << at & mask))
-
-    def do_prmt(self, i: Instruction, p: list[str]) -> None:
-        a, b, pick = self.args(i, 32, False)[:3]
-        both, out = b << 32 | a, 0
-        for k in range(4):
-            nibble = pick >> 4 * k & 15
-            byte = both >> 8 * (nibble & 7) & 255
-            out |= ((255 if byte & 128 else 0) if nibble & 8 else byte) << 8 * k
-        self.write(i.operands[0], out)
-
-    def do_popc(self, i: Instruction, p: list[str]) -> None:
-        self.write(i.operands[0], bin(self.value(i.operands[1]) & ((1 << width_of(p[1:])) - 1)).count("1"))
-
-    def do_mov(self, i: Instruction, p: list[str]) -> None:
-        target, source, width = i.operands[0], i.operands[1], width_of(p[1:])
-        if isinstance(source, Vector):
-            part = width // len(source.items)
-            total = sum((self.value(x) & ((1 << part) - 1)) << part * k for k, x in enumerate(source.items))
-        else:
-            total = self.value(source)
-        if isinstance(target, Vector):
-            part = width // len(target.items)
-            for k, item in enumerate(target.items):
-                self.write(item, total >> part * k & ((1 << part) - 1))
-        else:
-            self.write(target, total & ((1 << width) - 1) if width > 1 else total & 1)
-
-    def do_cvt(self, i: Instruction, p: list[str]) -> None:
-        kinds = [x for x in p[1:] if x[:1] in "usbf" and x[1:].isdigit()]
-        if len(kinds) < 2 or "f" in (kinds[0][0], kinds[1][0]):
-            self.write(i.operands[0], self.choice.choice((0, 1, 5)))
-            return
-        to, origin = kinds[0], kinds[1]
-        value = self.value(i.operands[1]) & ((1 << int(origin[1:])) - 1)
-        if origin[0] == "s":
-            value = signed(value, int(origin[1:]))
-        if "sat" in p:
-            value = max(0, min(value, (1 << int(to[1:])) - 1)) if to[0] == "u" else value
-        value &= (1 << int(to[1:])) - 1
-        if to[0] == "s":
-            value = signed(value, int(to[1:]))
-        self.write(i.operands[0], value & (M64 if int(to[1:]) == 64 else M32))
-
-    def do_cvta(self, i: Instruction, p: list[str]) -> None:
-        move = WINDOW if any(x.startswith("shared") for x in p) else 0
-        self.write(i.operands[0], self.value(i.operands[1]) + (-move if "to" in p else move))
-
-    def do_mapa(self, i: Instruction, p: list[str]) -> None:
-        self.write(i.operands[0], self.value(i.operands[1]) + PEER * (1 + (self.value(i.operands[2]) & 7)))
-
-    def do_selp(self, i: Instruction, p: list[str]) -> None:
-        self.write(i.operands[0], self.value(i.operands[1] if self.value(i.operands[3]) & 1 else i.operands[2]))
-
-    def do_setp(self, i: Instruction, p: list[str]) -> None:
-        kind = next((x for x in reversed(p) if x[:1] in "usbf" and x[1:].isdigit()), "b32")
-        if kind[0] == "f":
-            result = self.choice.randrange(2)
-        else:
-            fix = signed if kind[0] == "s" else (lambda v, w: v & ((1 << w) - 1))
-            a, b = (fix(self.value(x), int(kind[1:])) for x in i.operands[1:3])
-            name = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}.get(p[1], p[1])
-            result = int({"eq": a == b, "ne": a != b, "lt": a < b, "le": a <= b, "gt": a > b, "ge": a >= b}[name])
-        combine = next((x for x in p[2:] if x in ("and", "or", "xor")), "")
-        pair = [result, 1 - result]
-        if combine:
-            other = self.value(i.operands[3]) & 1
-            pair = [{"and": x & other, "or": x | other, "xor": x ^ other}[combine] for x in pair]
-        target = i.operands[0]
-        for item, bit in zip(
-            (target.first, target.second) if isinstance(target, Pair) else (target,), pair, strict=False
-        ):
-            self.write(item, bit)
-
-    # --- other lanes -----------------------------------------------------------------------------
-
-    def do_shfl(self, i: Instruction, p: list[str]) -> None:
-        target = i.operands[0]
-        first = target.first if isinstance(target, Pair) else target
-        own, lane = self.value(i.operands[1]) & M32, self.value(i.operands[2])
-        count = self.counts[i.index] = self.counts.get(i.index, 0) + 1
-        self.launch.shuffles[(self.launch.tid, i.index, count)] = own
-        here = self.launch.tid & 31
-        source = {
-            "idx": lane & 31,
-            "bfly": here ^ (lane & 31),
-            "up": max(here - lane, 0),
-            "down": min(here + lane, 31),
-        }[p[2]]
-        self.write(first, self.launch.shuffles.get((self.launch.tid & ~31 | source, i.index, count), own))
-
-    def do_elect(self, i: Instruction, p: list[str]) -> None:
-        target = i.operands[0]
-        if isinstance(target, Pair):
-            self.write(target.first, 0)
-            self.write(target.second, int(self.launch.tid & 31 == 0))
+__all__ = ["WINDOW", "Launch", "Program", "Shape", "Thread"]
