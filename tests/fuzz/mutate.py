@@ -148,7 +148,7 @@ def _guard(rng: random.Random, lines: list[str], spots: list[int]) -> None:
     lines[at] = f"\t{new} {bare.strip()}"
 
 
-_GENTLE: Sequence[_Change] = (
+GENTLE: Sequence[_Change] = (
     _statements(lambda rng, lines, spots: _drop(rng, lines, rng.choice(spots))),
     _statements(_copy),
     _statements(_exchange),
@@ -179,7 +179,7 @@ def hostile(seed: int, kernels: Sequence[str], compiled: Sequence[str] = ()) -> 
     if kind < 8:
         return soup(rng)
     text = rng.choice(compiled if kind == 8 and compiled else kernels)
-    return mutate(rng, text, _GENTLE if kind < 13 else _ROUGH)
+    return mutate(rng, text, GENTLE if kind < 13 else _ROUGH)
 
 
 def shrink(text: str, bad: Callable[[str], bool]) -> str:
