@@ -1,0 +1,1 @@
+"""Deliberate faults of ours, each of which the suite must notice: the tests, tested."""

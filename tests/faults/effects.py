@@ -1,0 +1,242 @@
+"""Faults of what an instruction does and where: the table, addresses, overlaps, guards, control flow."""
+
+from __future__ import annotations
+
+from tests.faults.fault import Fault
+
+FAULTS = (
+    Fault(
+        "membar_is_proxy_fence", "analysis/isa_rows_sync.py",
+        'frozenset(("cta",)): Fence(FenceKind.THREAD,',
+        'frozenset(("cta",)): Fence(FenceKind.ASYNC, _OWN,',
+        "membar.cta is a proxy fence", "",
+    ),
+    Fault(
+        "own_is_cluster", "analysis/isa_rows_sync.py",
+        '"shared::cta": _OWN,',
+        '"shared::cta": _SHARED,',
+        "the fence of shared::cta covers the cluster's shared memory", "",
+    ),
+    Fault(
+        "bar_arrive_waits", "analysis/isa_rows_sync.py",
+        'SyncKind.BAR_ARRIVE if form.has("arrive") else SyncKind.BAR',
+        "SyncKind.BAR",
+        "barrier.arrive waits for the others", "",
+    ),
+    Fault(
+        "arrive_default", "analysis/isa_rows_sync.py",
+        "form.order(Order.RELEASE)",
+        "form.order(Order.RELAXED)",
+        "an mbarrier.arrive without a qualifier is relaxed", "",
+    ),
+    Fault(
+        "cp_async_is_async", "analysis/isa_rows_generic.py",
+        "write = Access(0, Proxy.GENERIC, Mode.WRITE, Space.CTA,",
+        "write = Access(0, Proxy.ASYNC, Mode.WRITE, Space.CTA,",
+        "cp.async writes through the async proxy", "",
+    ),
+    Fault(
+        "reduction_reads", "analysis/isa_rows_generic.py",
+        "_plain(form, form.address(0, 0), Mode.BOTH, 1, Order.RELAXED)",
+        "_plain(form, form.address(0, 0), Mode.READ, 1, Order.RELAXED)",
+        "red.shared writes nothing", "",
+    ),
+    Fault(
+        "stmatrix", "analysis/isa_rows_generic.py",
+        "    _matrix(Mode.WRITE, 0, 1),\n",
+        "",
+        "stmatrix is not in the table", "",
+    ),
+    Fault(
+        "mma_b_operand", "analysis/isa_rows_async.py",
+        '(2, "b", 2 * row if sparse else row)',
+        "",
+        "tcgen05.mma reads A only", "",
+    ),
+    Fault(
+        "wgmma_a_operand", "analysis/isa_rows_async.py",
+        "        operands.insert(0, _wgmma_operand(1, a))\n",
+        "        del a\n",
+        "wgmma reads B only", "",
+    ),
+    Fault(
+        "sparse_b", "analysis/isa_rows_async.py",
+        'wide = 64 if form.has("sp") else 32',
+        "wide = 32",
+        "the B of a sparse wgmma is as deep as that of a dense one", "",
+    ),
+    Fault(
+        "multicast", "analysis/isa_rows_async.py",
+        'signal = form.address(2, 2)\n    cast = form.has("multicast::cluster")',
+        "signal = form.address(2, 2)\n    cast = False",
+        "a multicast tensor load writes into its own CTA only", "",
+    ),
+    Fault(
+        "reduce_is_store", "analysis/isa_rows_async.py",
+        "reduces = form.family == \"cp.reduce.async.bulk\"\n    mode = Mode.BOTH if reduces else Mode.WRITE",
+        "reduces = form.family == \"cp.reduce.async.bulk\"\n    mode = Mode.READ if reduces else Mode.WRITE",
+        "a bulk reduction into shared memory writes nothing", "",
+    ),
+    Fault(
+        "war_dropped", "analysis/conflicts.py",
+        "return bool((generic.mode | operation.mode) & Mode.WRITE)",
+        "return bool(generic.mode & Mode.WRITE)",
+        "a generic read before an async write is no conflict", "",
+    ),
+    Fault(
+        "raw_dropped", "analysis/conflicts.py",
+        "return bool((generic.mode | operation.mode) & Mode.WRITE)",
+        "return bool(operation.mode & Mode.WRITE)",
+        "a generic write before an async read is no conflict", "",
+    ),
+    Fault(
+        "alias_classes_merged", "analysis/conflicts.py",
+        "if other_mask & mask:",
+        "if True:",
+        "all buffers are one alias class: a fence reported for one is taken as there for all", "",
+    ),
+    Fault(
+        "alias_classes_split", "analysis/conflicts.py",
+        "if other_mask & mask:",
+        "if False:",
+        "accesses that share operations are in alias classes of their own", "",
+    ),
+    Fault(
+        "peer_swapped", "analysis/conflicts.py",
+        "near = remote if touch.region.peer else local",
+        "near = local",
+        "an operation on the peer's memory meets accesses to the own", "",
+    ),
+    Fault(
+        "crosses", "analysis/conflicts.py",
+        "crosses = touch.access.multicast or touch.access.both_ctas",
+        "crosses = False",
+        "operations of two CTAs touch one CTA's memory", "",
+    ),
+    Fault(
+        "mbarrier_bit", "analysis/conflicts.py",
+        "self.via_mbarrier |= second",
+        "self.via_mbarrier |= 0",
+        "a cp.async that an mbarrier tells of is as one that a group tells of", "",
+    ),
+    Fault(
+        "last_byte", "analysis/regions.py",
+        "1 - _width(a), _width(b) - 1",
+        "1 - _width(a), _width(b) - 2",
+        "a footprint is one byte short where two regions are compared", "",
+    ),
+    Fault(
+        "last_byte_of_extent", "analysis/regions.py",
+        "lo - shape.before, hi + shape.size, step,",
+        "lo - shape.before, hi + shape.size - 1, step,",
+        "the bounds of a region are one byte short", "",
+    ),
+    Fault(
+        "unknown_base", "analysis/regions.py",
+        "if a.base is None or b.base is None:\n        return Overlap.MAYBE",
+        "if a.base is None or b.base is None:\n        return Overlap.NO",
+        "an address that is not known touches nothing", "",
+    ),
+    Fault(
+        "opaque_base", "analysis/regions.py",
+        "return Overlap.MAYBE if opaque else Overlap.NO",
+        "return Overlap.NO",
+        "pointers from two registers never meet", "",
+    ),
+    Fault(
+        "slots", "analysis/regions.py",
+        "if step >= extent + 1:",
+        "if step:",
+        "instances of an access lie in separate slots whatever their size", "",
+    ),
+    Fault(
+        "stride", "analysis/regions.py",
+        "if first > last or -(-first // stride) * stride > last:",
+        "if first > last or first // stride * stride > last or first % stride:",
+        "strided regions meet at multiples of the stride only", "",
+    ),
+    Fault(
+        "descriptor_rows", "analysis/descriptors.py",
+        "return (groups - 1) * layout.stride + (wide - 1) * layout.leading + atom",
+        "return atom",
+        "a swizzled matrix is its first eight rows", "",
+    ),
+    Fault(
+        "descriptor_swizzle", "analysis/descriptors.py",
+        "WGMMA_SWIZZLE = {0: 0, 1: 128, 2: 64, 3: 32}",
+        "WGMMA_SWIZZLE = {0: 0, 1: 32, 2: 64, 3: 128}",
+        "swizzle modes of wgmma descriptors are mixed up", "",
+    ),
+    Fault(
+        "shift", "analysis/values_transfer.py",
+        "lo, hi = s.lo >> k, s.hi >> k",
+        "lo, hi = s.lo >> k, s.hi >> (k + 1)",
+        "a right shift is bounded too low", "",
+    ),
+    Fault(
+        "product", "analysis/values_transfer.py",
+        "corners = [x * y for s in a for t in b for x in (s.lo, s.hi) for y in (t.lo, t.hi)]",
+        "corners = [x * y for s in a for t in b for x in (s.lo,) for y in (t.lo, t.hi)]",
+        "a product is bounded by its smaller factor", "",
+    ),
+    Fault(
+        "negated_comparison", "analysis/values_env.py",
+        '"lt": "ge", "ge": "lt"',
+        '"lt": "gt", "ge": "le"',
+        "not less means greater", "",
+    ),
+    Fault(
+        "guard_polarity", "analysis/guards.py",
+        "return self.satisfying(predicate, not instruction.guard_negated)",
+        "return self.satisfying(predicate, True)",
+        "@!p is @p", "",
+    ),
+    Fault(
+        "branch_polarity", "analysis/values.py",
+        "taken != last.guard_negated",
+        "taken == last.guard_negated",
+        "a branch is taken where its predicate is false", "",
+    ),
+    Fault(
+        "elected_is_all", "analysis/guards.py",
+        "name, varies, defs = self.identity(predicate)\n",
+        'name, varies, defs = self.identity(predicate)\n        if name.startswith("elect"):\n            return\n',
+        "the elected lane stands for all lanes", "",
+    ),
+    Fault(
+        "uniform_predicates", "analysis/guards.py",
+        "return not is_uniform_name(str(node.data[0]))",
+        "return False",
+        "all threads of the CTA agree on every predicate", "",
+    ),
+    Fault(
+        "loop_exit", "analysis/guards.py",
+        "if not (a.defs and a.defs <= left)) if left else atoms",
+        ") if left else atoms",
+        "who leaves a loop in this iteration is who leaves it at all", "",
+    ),
+    Fault(
+        "subset", "analysis/conditions.py",
+        "return b.lo <= a.lo and a.hi <= b.hi\n    if a.negated and b.negated",
+        "return b.lo <= a.lo\n    if a.negated and b.negated",
+        "threads from 64 on are within warp 2", "",
+    ),
+    Fault(
+        "fall_through", "analysis/cfg.py",
+        "        if last.guard:\n            targets += follow",
+        "        if False:\n            targets += follow",
+        "a conditional branch is always taken", "",
+    ),
+    Fault(
+        "callee_skipped", "analysis/inline.py",
+        "        self._expand(target, inner, (*chain, target.name), after)\n",
+        "",
+        "the body of a called function does nothing", "",
+    ),
+    Fault(
+        "argument_lost", "analysis/inline.py",
+        "            self._stored[place] = value\n",
+        "",
+        "an address passed to a function is not followed", "",
+    ),
+)  # fmt: skip
