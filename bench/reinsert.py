@@ -1,111 +1,144 @@
 """Takes every async proxy fence out of right kernels and lets `fix --policy cheapest` put back what is needed.
 
-    python bench/reinsert.py PATH ...
+    python bench/reinsert.py FOLDER ...            # one source a folder
+    python bench/reinsert.py --page FOLDER ...     # and the table into docs/rewrite.md
 
-Prints, per file, fences and estimated cycles (form times loop depth, see ptxfence/rewrite/placement.py) of the author
-and of ptxfence. Exit status 1 if any kernel got more fences or dearer ones than its author needed, is not proven, or
-has a pair uncovered by the recheck that the author's text has not.
+Prints, per file, fences and estimated cycles (bench/costs.py) of the author and of ptxfence. Exit status 1 if any
+kernel got more fences or dearer ones than its author needed, is not proven, or has a pair uncovered by the recheck
+that the author's text has not. Files that are not proven, or have no fence, are not used.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ptxfence.analysis.cfg import Cfg
-from ptxfence.analysis.check import analyse
-from ptxfence.analysis.effects import FenceKind
-from ptxfence.analysis.isa import lookup
-from ptxfence.analysis.report import Severity, Verdict
-from ptxfence.grammar import Function, PtxFile, parse
-from ptxfence.rewrite.edits import apply, remove_statement
-from ptxfence.rewrite.forms import cycles_of
-from ptxfence.rewrite.patch import fix
-from ptxfence.rewrite.placement import LOOP_FACTOR
-from ptxfence.rewrite.recheck import recheck
-from ptxfence.rewrite.roots import roots, routine
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from bench.costs import Cost, Pairs, is_fence, uncovered, weights  # noqa: E402
+from ptxfence.analysis.check import analyse  # noqa: E402
+from ptxfence.analysis.report import Edit, Severity, Verdict  # noqa: E402
+from ptxfence.errors import PtxFenceError  # noqa: E402
+from ptxfence.grammar import PtxFile, parse  # noqa: E402
+from ptxfence.rewrite.edits import apply, remove_statement  # noqa: E402
+from ptxfence.rewrite.patch import fix  # noqa: E402
+
+PAGE = ROOT / "docs" / "rewrite.md"
+BEGIN, END = "<!-- reinsert: written by bench/reinsert.py -->", "<!-- end of reinsert -->"
+LIMIT = 120.0  # seconds for the analysis of one kernel
 
 
-@dataclass(frozen=True)
-class Count:
-    """Fences of a file and their estimated cycles."""
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """One file; `unused` says why it tells nothing, `wrong` what should not be."""
 
-    fences: int
-    cycles: int
+    name: str
+    author: Cost
+    ours: Cost
+    unused: str = ""
+    wrong: str = ""
+
+    def __str__(self) -> str:
+        if self.unused:
+            return f"{self.name}: not used ({self.unused})"
+        return f"{self.name}: {self.author} -> {self.ours} fences (cycles){'  <-- ' if self.wrong else ''}{self.wrong}"
 
 
-def is_fence(opcode: str) -> bool:
-    return any(fence.kind is FenceKind.ASYNC for fence in lookup(opcode).fences)
-
-
-def fences_of(function: Function) -> Iterator[int]:
-    return (instruction.index for instruction in function.instructions if is_fence(instruction.opcode))
-
-
-def count(file: PtxFile) -> Count:
-    number = cycles = 0
-    for _, function in roots(file):
-        cfg = Cfg(function)
-        for index in fences_of(function):
-            number += 1
-            cycles += cycles_of(function.instructions[index].opcode) * LOOP_FACTOR ** cfg.depth(index)
-    return Count(number, cycles)
+def count(file: PtxFile) -> Cost:
+    found = weights(file)
+    return Cost(len(found), sum(found.values()))
 
 
 def strip(file: PtxFile) -> str | None:
     """The text without its fences; None where one shares its lines with others."""
-    edits = [remove_statement(file, function, i) for _, function in roots(file) for i in fences_of(function)]
-    return None if None in edits else apply(file.text, [edit for edit in edits if edit is not None])
+    edits: list[Edit] = []
+    for function in (f for module in file.modules for f in module.functions if f.has_body):
+        for instruction in function.instructions:
+            if not is_fence(instruction.opcode):
+                continue
+            edit = remove_statement(file, function, instruction.index)
+            if edit is None:
+                return None
+            edits.append(edit)
+    return apply(file.text, edits)
 
 
-def uncovered(file: PtxFile) -> set[tuple[str, int, int]]:
-    """Pairs that the recheck finds, by positions among the instructions that are no fences."""
-    found: set[tuple[str, int, int]] = set()
-    for module, function in roots(file):
-        body = routine(module, function)
-        fences = sorted(i for i, code in enumerate(body.instructions) if is_fence(code.opcode))
-        for pair in recheck(module, body):
-            access, operation = (i - bisect_left(fences, i) for i in (pair.access, pair.operation))
-            found.add((function.name, access, operation))
-    return found
+def reinsert(path: Path) -> Outcome:
+    """What becomes of one file."""
+    name, nothing = "/".join(path.parts[-2:]), Cost(0, 0)
+    try:
+        return _reinsert(path, name)
+    except PtxFenceError as error:
+        return Outcome(name, nothing, nothing, wrong=f"{type(error).__name__}: {error}")
 
 
-def reinsert(path: Path) -> tuple[str, bool]:
-    """A line of the table and whether the file is as it should be."""
+def _reinsert(path: Path, name: str) -> Outcome:
     file = parse(path.read_text(), path.name)
-    name = "/".join(path.parts[-2:])
     author = count(file)
-    before = analyse(file)
-    if author.fences == 0 or before.verdict is not Verdict.PROVEN:
-        return f"{name}: not used ({author.fences} fences, {before.verdict.value})", True
+    if author.fences == 0:
+        return Outcome(name, author, author, unused="no fence")
+    before = analyse(file, timeout=LIMIT)
+    if before.verdict is not Verdict.PROVEN:
+        return Outcome(name, author, author, unused=before.verdict.value)
     text = strip(file)
     if text is None:
-        return f"{name}: not used (a fence shares its line)", True
+        return Outcome(name, author, author, unused="a fence shares its line")
     bare = parse(text, path.name)
     patch = fix(bare, analyse(bare), level=Severity.WARNING, policy="cheapest")
     again = parse(patch.text, path.name)
-    ours = count(again)
-    good = ours.fences <= author.fences and ours.cycles <= author.cycles and patch.after.verdict is Verdict.PROVEN
-    new = uncovered(again) - uncovered(file)
-    numbers = f"{author.fences} -> {ours.fences} fences, {author.cycles} -> {ours.cycles} cycles"
-    verdict = f"{patch.after.verdict.value}, recheck {'agrees' if not new else f'finds {len(new)} pairs'}"
-    return f"{name}: {numbers}, {verdict}{'' if good and not new else '  <-- NOT GOOD'}", good and not new
+    return Outcome(name, author, ours := count(again), wrong=_wrong(author, ours, patch.after.verdict, file, again))
+
+
+def _wrong(author: Cost, ours: Cost, verdict: Verdict, file: PtxFile, again: PtxFile) -> str:
+    found: list[str] = [] if ours.within(author) else ["dearer"]
+    if verdict is not Verdict.PROVEN:
+        found.append(verdict.value)
+    new: Pairs = uncovered(again) - uncovered(file)
+    if new:
+        found.append(f"recheck finds {len(new)} pairs")
+    return ", ".join(found)
+
+
+def table(sources: dict[str, list[Outcome]]) -> str:
+    lines = [
+        "| source | kernels files | used | fences (cycles) of the author | of `fix` | fewer or cheaper | wrong |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    every = [outcome for outcomes in sources.values() for outcome in outcomes]
+    for name, outcomes in (*sources.items(), ("all", every)):
+        used = [o for o in outcomes if not o.unused]
+        better = sum(o.ours != o.author and o.ours.within(o.author) for o in used)
+        wrong = sum(bool(o.wrong) for o in used)
+        author, ours = _sum([o.author for o in used]), _sum([o.ours for o in used])
+        lines.append(f"| {name} | {len(outcomes)} | {len(used)} | {author} | {ours} | {better} | {wrong} |")
+    return "\n".join([*lines, *(f"\n{o}" for o in every if o.wrong)]).replace("kernels files", "files")
+
+
+def _sum(costs: Sequence[Cost]) -> Cost:
+    return Cost(sum(c.fences for c in costs), sum(c.cycles for c in costs))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("paths", nargs="+", type=Path)
-    good = True
-    for root in parser.parse_args().paths:
+    parser.add_argument("--page", action="store_true", help="write the table into docs/rewrite.md")
+    options = parser.parse_args()
+    sources: dict[str, list[Outcome]] = {}
+    for root in options.paths:
         for path in sorted(root.rglob("*.ptx")) if root.is_dir() else [root]:
-            line, fine = reinsert(path)
-            print(line, flush=True)
-            good &= fine
-    return 0 if good else 1
+            outcome = reinsert(path)
+            sources.setdefault(root.name, []).append(outcome)
+            print(outcome, flush=True)
+    text = table(sources)
+    print(text)
+    if options.page:
+        old = PAGE.read_text()
+        PAGE.write_text(f"{old[: old.index(BEGIN)]}{BEGIN}\n{text}\n{old[old.index(END) :]}")
+    return 1 if any(o.wrong for outcomes in sources.values() for o in outcomes) else 0
 
 
 if __name__ == "__main__":
