@@ -135,7 +135,7 @@ class _Kernel:
         flow.hazards(hazards.append)
         if hazards:
             self._report(flow, hazards)
-        self._undecided(cfg)
+        self._undecided(cfg, events)
         witness = Witness(self.file, flow, Paths(cfg, flow.handoffs))
         context = Context(self.file, events, conflicts, flow.handoffs, flow, witness, self._tick)
         for rule in (tensormaps.unfenced, globalmem.unfenced, inflight.unobserved, published.unpublished):
@@ -173,7 +173,7 @@ class _Kernel:
         for instruction in self.function.instructions:
             what = lookup(instruction.opcode)
             if what.knowledge is Knowledge.UNKNOWN:
-                self._reason(instruction.index, f"unknown instruction `{instruction.opcode}` may touch shared memory")
+                self._unknown(instruction.index)
             elif what.flow is Control.CALL:
                 callee = call_parts(instruction.operands)[1]
                 if not harmless(callee):
@@ -184,7 +184,13 @@ class _Kernel:
             self.reasons.setdefault(what, None)
         return bool(self.reasons)
 
-    def _undecided(self, cfg: Cfg) -> None:
+    def _unknown(self, index: int) -> None:
+        opcode = self.function.instructions[index].opcode
+        self._reason(index, f"unknown instruction `{opcode}` may touch shared memory")
+
+    def _undecided(self, cfg: Cfg, events: Events) -> None:
+        for index in events.unknown:  # also those that only their operands make unknown
+            self._unknown(index)
         for index in cfg.unresolved:
             self._reason(index, "an indirect branch whose targets are not known")
 

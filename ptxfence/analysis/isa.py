@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ptxfence.analysis import isa_rows_async, isa_rows_generic, isa_rows_sync
-from ptxfence.analysis.effects import BytesOf, Effect, Flow, Knowledge
+from ptxfence.analysis.effects import BytesOf, Effect, Flow, Knowledge, Matrix
 from ptxfence.analysis.isa_form import Form, Row
 from ptxfence.analysis.isa_operations import Op, operation
 from ptxfence.analysis.isa_rows_silent import OUTSIDE, SILENT
@@ -83,6 +83,8 @@ def _last(built: Effect) -> int:
         positions += [access.operand, access.mbarrier or 0, access.value or 0]
         if isinstance(access.footprint, BytesOf):
             positions.append(access.footprint.operand)
+        elif isinstance(access.footprint, Matrix):
+            positions += [access.footprint.idesc or 0, access.footprint.mn_major or 0]
     for fence in built.fences:
         positions.append(-1 if fence.address is None else fence.address)
     sync = built.sync
