@@ -4,7 +4,7 @@
     python bench/repairs.py PATH ...   # these, printed
 
 Prints, per file, the fences that the hand-made twin has and the file has not, and those that `fix` inserts (default
-policy), with their weight: cycles of the form times LOOP_FACTOR for each loop around it (ptxfence/rewrite/placement.py).
+policy), with their weight: cycles times LOOP_FACTOR for each loop around (ptxfence/rewrite/placement.py).
 A file is good if `fix` needs no more of either, and its text assembles, is proven, leaves the recheck nothing, is the
 old text outside of the inserted lines, and is not changed by a second run. Exit status 1 if one is not.
 """

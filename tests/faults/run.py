@@ -28,6 +28,10 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "faults.md"
 BEGIN, END = "<!-- faults: written by python -m tests.faults.run -->", "<!-- end of faults -->"
 LIMIT = 900.0  # seconds for all tests of one fault; a suite that hangs has noticed it too
+_PLAIN = (  # no plugin that takes seconds to load
+    *("-o", "addopts=", "-m", "not wheels and not long"),
+    *("-p", "no:xdist", "-p", "no:hypothesispytest", "-p", "no:cacheprovider"),
+)
 _VERDICTS = ("tests/litmus/test_litmus.py::test_check", "tests/test_cases.py::test_case")
 _REPAIRS = ("tests/rewrite", "tests/test_cases.py::test_fix")
 _QUICK = ("tests/analysis", "tests/test_corpus.py", "tests/oracle", "tests/test_messages.py")
@@ -76,7 +80,7 @@ def run(fault: Fault, package: Path, tests: Sequence[str]) -> Outcome:
 
 def _first_failure(folder: Path, tests: Sequence[str]) -> str:
     environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
-    words = [sys.executable, "-m", "pytest", "-x", "-n", "0", "-p", "no:cacheprovider", "--no-header", "-rfE", *tests]
+    words = [sys.executable, "-m", "pytest", "-x", "-rfE", *_PLAIN, *tests]
     try:
         done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=LIMIT)
     except subprocess.TimeoutExpired:

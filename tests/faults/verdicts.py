@@ -14,10 +14,17 @@ FAULTS = (
     ),
     Fault(
         "unknown_is_clean", "analysis/check.py",
-        "if what.knowledge is Knowledge.UNKNOWN:\n                self._reason(",
-        "if what.knowledge is Knowledge.UNKNOWN:\n                _ = (",
+        'self._reason(index, f"unknown instruction',
+        '_ = (index, f"unknown instruction',
         "an unknown instruction is harmless",
         "",
+    ),
+    Fault(
+        "unknown_operands", "analysis/check.py",
+        "for index in events.unknown:",
+        "for index in ():",
+        "an instruction that is unknown with these operands is harmless",
+        "tests/regressions/test_regressions.py::test_operands_that_make_an_instruction_unknown_stop_the_proof",
     ),
     Fault(
         "call_is_clean", "analysis/check.py",
