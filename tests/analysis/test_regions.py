@@ -7,7 +7,7 @@ from values_text import analysed, region
 from ptxfence.analysis.effects import Box, Space
 from ptxfence.analysis.isa import effect, lookup
 from ptxfence.analysis.region import Base, BaseKind, Region, Term
-from ptxfence.analysis.regions import Overlap, classes, covers, overlap, same_thread_overlap
+from ptxfence.analysis.regions import Overlap, classes, covers, overlap, same_thread_overlap, slots
 from ptxfence.analysis.values import Values
 
 SMEM = Base(BaseKind.SYMBOL, "smem")
@@ -132,3 +132,21 @@ def test_slots_that_begin_below_the_lowest_address_are_not_told() -> None:
     places = [1024 + 256 * (t & 3) - (32 * (t & 3) ^ 32) for t in range(256)]
     assert found.lo is not None
     assert all(not found.step or (p - found.lo) % found.step < max(found.span, found.width) for p in places)
+
+
+def test_one_common_byte_is_an_overlap_from_either_side() -> None:
+    tail, head = place(0, 17), place(16, 16)
+    assert overlap(tail, head) is Overlap.MAYBE
+    assert overlap(head, tail) is Overlap.MAYBE
+    ring = place(0, 17, (term("stage", 64, 4, False),))
+    assert overlap(place(80, 16), ring) is Overlap.MAYBE
+    assert overlap(ring, place(80, 16)) is Overlap.MAYBE
+    assert overlap(place(81, 16), ring) is Overlap.NO
+
+
+def test_slots_are_apart_only_if_an_instance_of_all_threads_fits_in() -> None:
+    lanes = term("tid.x", 16, 128)
+    assert slots(place(0, 16, (lanes, term("stage", 4096, 4, False))), 16) == (4096, 2048)
+    assert slots(place(0, 16, (lanes, term("stage", 1024, 4, False))), 16) == (0, 0)
+    assert slots(place(0, 16, (lanes,)), 16) == (0, 0)
+    assert slots(place(0, 16, (lanes,)), 8) == (16, 8)

@@ -115,7 +115,7 @@ FAULTS = (
         "if other_mask & mask:",
         "if False:",
         "accesses that share operations are in alias classes of their own",
-        "",
+        "tests/analysis/test_alias_classes.py::test_copies_that_overlap_pairwise_are_one_class",
     ),
     Fault(
         "peer_swapped", "analysis/conflicts.py",
@@ -143,14 +143,14 @@ FAULTS = (
         "1 - _width(a), _width(b) - 1",
         "1 - _width(a), _width(b) - 2",
         "a footprint is one byte short where two regions are compared",
-        "",
+        "tests/analysis/test_regions.py::test_one_common_byte_is_an_overlap_from_either_side",
     ),
     Fault(
         "last_byte_of_extent", "analysis/regions.py",
         "lo - shape.before, hi + shape.size, step,",
         "lo - shape.before, hi + shape.size - 1, step,",
         "the bounds of a region are one byte short",
-        "",
+        "tests/analysis/test_regions.py::test_boxes_that_sum_up_to_the_expected_bytes_are_exact",
     ),
     Fault(
         "unknown_base", "analysis/regions.py",
@@ -171,7 +171,7 @@ FAULTS = (
         "if step >= extent + 1:",
         "if step:",
         "instances of an access lie in separate slots whatever their size",
-        "",
+        "tests/analysis/test_regions.py::test_slots_are_apart_only_if_an_instance_of_all_threads_fits_in",
     ),
     Fault(
         "stride", "analysis/regions.py",

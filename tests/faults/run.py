@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,7 +34,8 @@ _PLAIN = (  # no plugin that takes seconds to load
 )
 _VERDICTS = ("tests/litmus/test_litmus.py::test_check", "tests/test_cases.py::test_case")
 _REPAIRS = ("tests/rewrite", "tests/test_cases.py::test_fix")
-_QUICK = ("tests/analysis", "tests/test_corpus.py", "tests/oracle", "tests/test_messages.py")
+_QUICK = ("tests/analysis", "tests/test_corpus.py", "tests/regressions")
+_SLOW = ("tests/oracle", "tests/test_messages.py")
 _LAST = ("tests/test_mutations.py", "tests/cli")
 
 
@@ -47,12 +48,12 @@ class Outcome:
     seconds: float
 
 
-def suite(fault: Fault) -> tuple[str, ...]:
-    """The tests to run for a fault: the one that it names, then the others, quick ones first."""
-    known = (fault.caught,) if fault.caught else ()
-    if fault.module.startswith("rewrite/"):
-        return (*known, *_REPAIRS, *_VERDICTS, *_QUICK, *_LAST)
-    return (*known, *_VERDICTS, *_QUICK, *_REPAIRS, *_LAST)
+def suite(fault: Fault) -> Iterator[tuple[str, ...]]:
+    """The tests to run for a fault: the one that it names, then the others in groups, quick ones first."""
+    if fault.caught:
+        yield (fault.caught,)
+    groups = (_VERDICTS, _QUICK, _REPAIRS, _SLOW, _LAST)
+    yield from (_REPAIRS, _VERDICTS, _QUICK, _SLOW, _LAST) if fault.module.startswith("rewrite/") else groups
 
 
 def workplace(folder: Path) -> Path:
@@ -65,21 +66,22 @@ def workplace(folder: Path) -> Path:
     return folder / "ptxfence"
 
 
-def run(fault: Fault, package: Path, tests: Sequence[str]) -> Outcome:
-    """Runs `tests` with the fault planted in `package`, which is as before afterwards."""
+def run(fault: Fault, package: Path, groups: Iterable[Sequence[str]]) -> Outcome:
+    """Runs groups of tests until one fails, with the fault planted in `package`, which is as before afterwards."""
     begin = time.monotonic()
     module = package / fault.module
     good = module.read_bytes()
     module.write_text(planted(fault, package))
     try:
-        caught = _first_failure(package.parent, tests)
+        failures = (_first_failure(package.parent, tests) for tests in groups)
+        caught = next((test for test in failures if test), "")
     finally:
         module.write_bytes(good)
     return Outcome(fault, caught, time.monotonic() - begin)
 
 
 def _first_failure(folder: Path, tests: Sequence[str]) -> str:
-    environment = os.environ | {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = os.environ | {"PYTHONPATH": str(folder)}
     words = [sys.executable, "-m", "pytest", "-x", "-rfE", *_PLAIN, *tests]
     try:
         done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True, timeout=LIMIT)
@@ -105,8 +107,10 @@ def table(outcomes: Sequence[Outcome]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="*", help="names of faults")
+    parser.add_argument("--unnamed", action="store_true", help="only faults that name no test yet")
     options = parser.parse_args()
     chosen = [fault for fault in FAULTS if options.only is None or fault.name in options.only]
+    chosen = [fault for fault in chosen if not (options.unnamed and fault.caught)]
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory() as name:
         package = workplace(Path(name))
@@ -114,7 +118,7 @@ def main() -> int:
             outcome = run(fault, package, suite(fault))
             outcomes.append(outcome)
             print(f"{fault.name}: {outcome.caught or 'NOT NOTICED'} ({outcome.seconds:.0f} s)", flush=True)
-    if options.only is None:
+    if chosen == list(FAULTS):
         old = PAGE.read_text()
         PAGE.write_text(f"{old[: old.index(BEGIN)]}{BEGIN}\n{table(outcomes)}\n{old[old.index(END) :]}")
     return 0 if all(outcome.caught for outcome in outcomes) else 1
