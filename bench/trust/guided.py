@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
@@ -28,8 +29,7 @@ PACKAGES = ("ptxfence.grammar", "ptxfence.analysis")
 
 def fuzz(target: str, arguments: list[str]) -> None:
     """Runs libFuzzer in this process; does not come back."""
-    import atheris
-
+    atheris: Any = importlib.import_module("atheris")
     with atheris.instrument_imports(include=["ptxfence"]):
         for name in PACKAGES:
             for module in pkgutil.walk_packages(importlib.import_module(name).__path__, f"{name}."):
@@ -67,7 +67,8 @@ def run(target: str, seconds: int, keep: Path) -> tuple[str, bool]:
 
     with tempfile.TemporaryDirectory() as folder:
         seeds, crashes = Path(folder) / "seeds", Path(folder) / "crashes"
-        seeds.mkdir(), crashes.mkdir()
+        seeds.mkdir()
+        crashes.mkdir()
         for i, text in enumerate((*kernels()[::8], *compiled()[::8])):
             (seeds / str(i)).write_text(text)
         words = [sys.executable, __file__, "--target", target, "--inside", *LIMITS]
