@@ -89,7 +89,7 @@ def _first_failure(folder: Path, tests: Sequence[str]) -> str:
         return "time limit"
     if done.returncode == 0:
         return ""
-    found = re.search(r"^(?:FAILED|ERROR) (\S+)", done.stdout, re.MULTILINE)
+    found = re.search(r"^(?:FAILED|ERROR) (.+?)(?: - .*)?$", done.stdout, re.MULTILINE)
     if done.returncode not in (1, 2) or found is None:
         raise SystemExit(done.stdout[-3000:] + done.stderr[-3000:])
     return found[1]
