@@ -22,32 +22,13 @@ from ptxfence.analysis.report import Severity, Verdict
 
 CASES = Path(__file__).parent / "cases"
 FILES = sorted(CASES.glob("*.ptx"))
-OPEN: frozenset[str] = frozenset(
-    {
-        "C050_foreign_wait.bug",
-        "C053_elected_again.bug",
-        "C056_rotating_slots.bug",
-        "C086_other_descriptor.bug",
-        "C088_cta_scope_arrive.bug",
-        "C089_forgotten_wait.bug",
-        "T22_call_swapped.fix",
-    }
-)
-"""Cases that the analysis does not yet judge as their expectations say; each must fail until it does."""
-
 _STRICT = re.compile(r"// strict: (\w+)")
 _NO_FIX = re.compile(r"^// fix: none$", re.MULTILINE)
 _UNDECIDED = re.compile(r"^// verdict: undecided$", re.MULTILINE)
 _TARGET = re.compile(r"^\.target (\w+)", re.MULTILINE)
 
 
-def _parameters() -> list[object]:
-    marks = pytest.mark.xfail(reason="the analysis disagrees with the case", strict=True)
-    names = [(path, path.name.removesuffix(".ptx")) for path in FILES]
-    return [pytest.param(path, id=name, marks=marks if name in OPEN else ()) for path, name in names]
-
-
-@pytest.mark.parametrize("path", _parameters())
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.removesuffix(".ptx"))
 def test_case(path: Path) -> None:
     text = path.read_text()
     assert mismatch(text, path.name) == ""

@@ -22,13 +22,8 @@ _SEEN = re.compile(r"the fence at line (\d+)")
 _INSERT = re.compile(r"insert `(fence\.proxy\.async[\w.:]*;)` before line (\d+)")
 _FENCE = re.compile(r"\b(fence|membar)\.")
 
-OPEN = {"C097_thread_fence.bug.ptx", "C100_library_test.bug.ptx"}
-"""PF112 does not name the fence yet."""
-
-
 def _parameters() -> list[object]:
-    marks = pytest.mark.xfail(reason="the message lacks something", strict=True)
-    return [pytest.param(p, id=str(p.relative_to(ROOT)), marks=marks if p.name in OPEN else ()) for p in FILES]
+    return [pytest.param(p, id=str(p.relative_to(ROOT))) for p in FILES]
 
 
 @cache

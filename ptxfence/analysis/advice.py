@@ -16,7 +16,7 @@ from ptxfence.analysis.witness import Witness
 def advise(flow: Flow, witness: Witness) -> Iterator[Finding]:
     """Notes for one proven kernel, in text order."""
     redundancy = Redundancy(flow)
-    if len(redundancy.fences()) > MOST_FENCES:
+    if len(redundancy.fences) > MOST_FENCES:
         return
     for use in reversed(list(redundancy.remarkable())):
         for rule, message in _rules(use, flow, witness):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from ptxfence.analysis import globalmem, inflight, published, tensormaps
+from ptxfence.analysis import globalmem, inflight, pdl, published, tensormaps
 from ptxfence.analysis.advice import advise
 from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.conflicts import Conflicts
@@ -30,6 +30,8 @@ from ptxfence.grammar.model import FunctionKind
 from ptxfence.grammar.module import Module, PtxFile
 
 MAX_REASONS = 8
+ONE_CTA = "clusters have one CTA"
+"""Assumed of a kernel that asks for no cluster and never waits for one, where it maps an address to a CTA of one."""
 
 
 class _OutOfTime(Exception):
@@ -138,9 +140,11 @@ class _Kernel:
         self._undecided(cfg, events)
         witness = Witness(self.file, flow, Paths(cfg, flow.handoffs))
         context = Context(self.file, events, conflicts, flow.handoffs, flow, witness, self._tick)
-        for rule in (tensormaps.unfenced, globalmem.unfenced, inflight.unobserved, published.unpublished):
+        for rule in (tensormaps.unfenced, globalmem.unfenced, pdl.unfenced, inflight.unobserved, published.unpublished):
             self._tick()
             self.findings.extend(rule(context))
+        if values.builder.relies_on_alone:
+            self.assumptions.setdefault(ONE_CTA)
         if not self.reasons and self._verdict() is Verdict.PROVEN and self.counts.fences:
             self.findings.extend(advise(flow, witness))
 

@@ -47,11 +47,12 @@ def matrix_region(values: Values, index: int, access: Access) -> Region:
     if layout is None:
         return region_of(values, index, address, Shape(access.space))
     size = _extent(values, index, access.footprint, layout)
+    dense = isinstance(access.footprint, Copy) and size == access.footprint.count and not layout.swizzle
     if layout.swizzle:  # a K step moves the start inside the rows, and the swizzle moves chunks inside aligned rows
         atom = 8 * layout.swizzle
         size += atom if layout.shifted else 0
         address = graph.and_const(address, ~((atom if layout.shifted else layout.swizzle) - 1), 32)
-    return region_of(values, index, address, Shape(access.space, size, size))
+    return region_of(values, index, address, Shape(access.space, size, size, dense))
 
 
 def _layout(value: Value, footprint: object) -> Layout | None:

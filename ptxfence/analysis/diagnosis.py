@@ -126,7 +126,7 @@ class Diagnosis:
             return Cause.FENCE_BEFORE_ACCESS
         if self._adjacent(operation.index, index):
             return Cause.FENCE_AFTER_USE
-        return None
+        return Cause.OFF_PATH if self._too_early(index, access.index, operation.index) else None
 
     def _flaw(self, fence: Fence, access: Touch, operation: Touch, space: Space) -> Cause | None:
         """What is wrong with the form of the fence, wherever it stands."""
@@ -183,6 +183,10 @@ class Diagnosis:
             if self.cfg.block_of(operation.index) in loop.blocks and elsewhere:
                 return True
         return False
+
+    def _too_early(self, fence: int, access: int, operation: int) -> bool:
+        """Whether a role that does not make the access fences before it has waited for those who do."""
+        return not self.paths.reaches(fence, access, leap=False) and self.paths.reaches(fence, operation, (access,))
 
     def _same_pass(self, fence: int, access: int) -> bool:
         """Whether the fence comes before the access in each pass of the loop that runs both."""

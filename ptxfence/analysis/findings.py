@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from ptxfence.analysis.causes import explain
 from ptxfence.analysis.conditions import subset
 from ptxfence.analysis.diagnosis import Diagnosis, Sighting, rank
 from ptxfence.analysis.effects import Completion, Mode, Role
@@ -26,21 +27,6 @@ from ptxfence.grammar.module import PtxFile
 
 OWN_FENCE = "fence.proxy.async.shared::cta;"
 CLUSTER_FENCE = "fence.proxy.async.shared::cluster;"
-
-_WORDS = {
-    Cause.NO_FENCE: "no proxy fence stands between",
-    Cause.HOISTED_OUT: "the fence at line {line} runs before the loop, the access inside it",
-    Cause.FENCE_BEFORE_ACCESS: "the fence at line {line} precedes the first access",
-    Cause.BEFORE_COMPLETION: "the fence at line {line} runs before the copied data has landed",
-    Cause.FENCE_AFTER_USE: "the fence at line {line} follows the async operation",
-    Cause.PARTIAL_THREADS: "the fence at line {line} is not executed by every thread that made the first access",
-    Cause.OFF_PATH: "the fence at line {line} is not on the way from the first access to the async operation",
-    Cause.SOME_PATHS: "the fence at line {line} is executed on some paths only",
-    Cause.WRONG_SPACE: "the fence at line {line} is limited to another state space",
-    Cause.WRONG_DIRECTION: "the fence at line {line} orders the other direction only",
-    Cause.NOT_A_PROXY_FENCE: "the fence at line {line} orders threads, not proxies",
-    Cause.UNSYNCHRONISED: "nothing orders the first access before the thread that issues the async operation",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,16 +226,12 @@ class Findings:
         witness = self.witness
         first, second = lead.access, lead.operation
         count = f" (and {more} more like it)" if more else ""
-        says = _WORDS[lead.cause]
-        if lead.sighting is not None:
-            says = says.format(line=witness.line(lead.sighting.event.index))
-            says += f" (`{witness.place(lead.sighting.event.index).text}`)"
         parts = [
             f"line {witness.line(first.index)}: {witness.opcode(first.index)} {verb(first)} {describe(first.region)}"
             f"{count} through the generic proxy; line {witness.line(second.index)}: {witness.opcode(second.index)} "
             f"{verb(second)} {describe(second.region)} through the async proxy",
-            self._between(route),
-            f"{lead.cause.value}: {says}",
+            self._between(route, lead.cause),
+            explain(witness, lead.cause, lead.sighting),
         ]
         if not lead.ordered and lead.cause is not Cause.UNSYNCHRONISED:
             parts.append("nothing orders other threads' accesses before it either: a fence needs a barrier behind it")
@@ -257,13 +239,13 @@ class Findings:
             parts.append(f"insert `{fence}` before line {witness.line(anchor)}")
         return "; ".join(parts)
 
-    def _between(self, route: Route) -> str:
+    def _between(self, route: Route, cause: Cause) -> str:
         named = (f"{self.witness.opcode(e.index)} (line {self.witness.line(e.index)})" for e in route.syncs)
         syncs = list(dict.fromkeys(named))
         if not syncs:
             return "no synchronisation stands between, one thread does both"
         shown = ", ".join(syncs[:3]) + (", ..." if len(syncs) > 3 else "")
-        return f"ordered by {shown}"
+        return f"on the way {shown}" if cause is Cause.UNSYNCHRONISED else f"ordered by {shown}"
 
 
 def _same_place(slot: Region, region: Region) -> bool:

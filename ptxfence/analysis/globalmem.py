@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ptxfence.analysis.causes import explain
 from ptxfence.analysis.conflicts import Conflicts
 from ptxfence.analysis.context import Context
 from ptxfence.analysis.diagnosis import Diagnosis
@@ -59,8 +60,9 @@ def unfenced(context: Context) -> Iterator[Finding]:
         ]
         if found:
             bit, touch = found[0]
-            cause = diagnosis.cause(bit, touch, hazard.operation.touch, Space.GLOBAL)[0]
-            yield _finding(context, conflicts, touch, hazard.operation.touch, cause, len(found) - 1)
+            cause, sighting = diagnosis.cause(bit, touch, hazard.operation.touch, Space.GLOBAL)
+            says = explain(context.witness, cause, sighting)
+            yield _finding(context, conflicts, touch, hazard.operation.touch, cause, says, len(found) - 1)
 
 
 def _clash(write: Access, read: Access) -> bool:
@@ -68,7 +70,7 @@ def _clash(write: Access, read: Access) -> bool:
 
 
 def _finding(
-    context: Context, conflicts: Conflicts, write: Touch, read: Touch, cause: Cause, more: int
+    context: Context, conflicts: Conflicts, write: Touch, read: Touch, cause: Cause, says: str, more: int
 ) -> Finding:
     witness = context.witness
     certain = conflicts.how(write, read) is Overlap.CERTAIN or _same_place(write, read)
@@ -79,7 +81,7 @@ def _finding(
     message = (
         f"line {witness.line(write.index)}: {witness.opcode(write.index)} writes {describe(write.region)}{others} in "
         f"global memory through the generic proxy; line {witness.line(read.index)}: {witness.opcode(read.index)} reads "
-        f"{describe(read.region)} through the async proxy; ordered by {syncs or 'program order only'}; {cause.value}; "
+        f"{describe(read.region)} through the async proxy; {_between(syncs)}; {says}; "
         f"insert `{FENCE}` before line {witness.line(anchor)}"
     )
     return Finding(
@@ -96,6 +98,10 @@ def _finding(
         anchor=anchor,
         fence=FENCE,
     )
+
+
+def _between(syncs: str) -> str:
+    return f"ordered by {syncs}" if syncs else "no synchronisation stands between, one thread does both"
 
 
 def _same_place(write: Touch, read: Touch) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.conditions import disjoint
@@ -62,6 +63,13 @@ class Handoffs:
         for number, waiter in self.waiters.items():
             for release in (r for group in waiter.groups for r in group):
                 self.listeners.setdefault(release.index, []).append(number)
+
+    @cached_property
+    def murky(self) -> bool:
+        """Whether some synchronisation of the kernel is not understood."""
+        if any(waiter.uncertain for waiter in self.waiters.values()):
+            return True
+        return any(w.barrier is not None and not w.barrier.bounded for w in self._waits)
 
     @staticmethod
     def _landings(events: Events) -> list[Event]:

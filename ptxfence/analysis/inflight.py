@@ -3,49 +3,40 @@
 The same flow with the roles swapped: tracked are async operations, from their issue on; what ends a fact is the wait
 for the operation (the issuer's wait_group, a wait on the mbarrier that tells the end), then handed on by
 synchronisation like a fence. Only operations and reuses at fixed places count: which instance of a ring slot is in
-flight is a question of phases that this analysis leaves alone.
+flight is a question of phases that this flow leaves alone (rings.py: bulk stores).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from functools import cached_property
 
-from ptxfence.analysis.conditions import subset
+from ptxfence.analysis.conditions import disjoint, subset
 from ptxfence.analysis.conflicts import Conflicts
 from ptxfence.analysis.context import Context
 from ptxfence.analysis.effects import (
     Access,
-    Box,
     Completion,
-    Copy,
     Fence,
     GroupKind,
-    Matrix,
-    Mode,
-    Proxy,
     Role,
     SyncKind,
 )
 from ptxfence.analysis.events import SHARED, Event, Events, Touch, in_order
-from ptxfence.analysis.extent import dense, first, outside, surely
+from ptxfence.analysis.flights import GROUPS, by_others, clash, fixed, least, one_issuer, provable
 from ptxfence.analysis.flow import Flow
 from ptxfence.analysis.handoff import Handoffs, reachable
 from ptxfence.analysis.program import Program, Step
-from ptxfence.analysis.region import Region
 from ptxfence.analysis.regions import Overlap, overlap
 from ptxfence.analysis.report import Confidence, Finding, Severity
+from ptxfence.analysis.rings import overtaken
 from ptxfence.analysis.rules import NAMES
 from ptxfence.analysis.state import State
 from ptxfence.analysis.transfer import Changes, Hazard, Transfer
-from ptxfence.analysis.universe import MOST_THREADS, WARP, one_thread, warp_range
+from ptxfence.analysis.universe import uniform_part
 from ptxfence.analysis.updates import commit, landed, make
 from ptxfence.analysis.witness import describe, verb
 
-WARPGROUP = 128
-LEAST = 16
-GROUPS = (Completion.BULK_GROUP, Completion.WGMMA)
 SETTLED = (*GROUPS, Completion.MBARRIER, Completion.TCGEN05)
 
 _WAITS = {
@@ -73,7 +64,7 @@ class _Ends(Transfer):
         self._shared = 0  # bulk operations of several threads: whose wait ends whose is not followed
         for number, touch in enumerate(self.conflicts.touches):
             bulk = touch.access.completion is Completion.BULK_GROUP
-            if _one_issuer(touch):
+            if one_issuer(touch):
                 self._solo |= 1 << number
             elif bulk:
                 self._shared |= 1 << number
@@ -153,23 +144,41 @@ class _Ends(Transfer):
         state.local &= ~bits
 
 
+class _Telling:
+    """Waits on an mbarrier that may tell the end of an operation, looked for once each."""
+
+    def __init__(self, context: Context) -> None:
+        self._context = context
+        self._known: dict[int, list[Event]] = {}
+
+    def of(self, flying: Touch) -> list[Event]:
+        events, handoffs = self._context.events, self._context.handoffs
+        if flying.number not in self._known:
+            self._known[flying.number] = [e for e in in_order(events) if _tells(events, handoffs, e, flying)]
+        return self._known[flying.number]
+
+
 def unobserved(context: Context) -> Iterator[Finding]:
     """PF120 findings of one kernel."""
     events = context.events
     moving = [t for t in events.touches if t.is_async and t.region.space in SHARED and t.access.completion in SETTLED]
-    tracked = [least for t in moving if _fixed(least := _least(t))]
+    tracked = [known for t in moving if fixed(known := least(t))]
+    telling = _Telling(context)
     barriers = context.conflicts.barrier_regions
     reuses = [
         t
         for t in events.touches
-        if t.region.space in SHARED and _fixed(t) and t.access.role is not Role.TMEM_SLOT
+        if t.region.space in SHARED and fixed(t) and t.access.role is not Role.TMEM_SLOT
         if not any(barrier.holds(t.region) for barrier in barriers)
     ]
+    for flying, reuse, slots in overtaken(context):
+        yield _finding(context, flying, reuse, 0, f" {slots} rounds of the loop later")
     yield from _unshared(context, tracked, reuses)
-    tracked = [t for t in tracked if _may_fly(context, t, reuses)]
+    yield from _unwaited(context, telling, tracked, reuses)
+    tracked = [t for t in tracked if _may_fly(context, telling, t, reuses)]
     if not tracked or not reuses:
         return
-    conflicts = Conflicts(events, tracked, reuses, _clash)
+    conflicts = Conflicts(events, tracked, reuses, clash)
     if not conflicts.touches:
         return
     program = Program(events, conflicts, settles=_waits)
@@ -179,8 +188,8 @@ def unobserved(context: Context) -> Iterator[Finding]:
     for hazard in hazards:
         reuse = hazard.operation.touch
         pending = (touch for _, touch in conflicts.touches_of(hazard.accesses) if touch.index != reuse.index)
-        proven = (t for t in pending if _provable(t.region, reuse.region))
-        flying = [t for t in proven if t.access.completion in GROUPS or not _told(context, t, reuse)]
+        proven = (t for t in pending if provable(t.region, reuse.region))
+        flying = [t for t in proven if _untold(context, telling, t, reuse)]
         if flying:
             yield _finding(context, flying[0], reuse, len(flying) - 1)
 
@@ -190,9 +199,9 @@ def _unshared(context: Context, tracked: list[Touch], reuses: list[Touch]) -> It
     syncs = context.events.joins
     for reuse in reuses:
         for flying in tracked:
-            if flying.access.completion not in GROUPS or not _clash(flying.access, reuse.access):
+            if flying.access.completion not in GROUPS or not clash(flying.access, reuse.access):
                 continue
-            if not _by_others(flying, reuse):
+            if not by_others(flying, reuse):
                 continue
             waits = _group_waits(context, flying)
             if any(context.witness.paths.reaches(wait, reuse.index, syncs) for wait in waits):
@@ -200,44 +209,33 @@ def _unshared(context: Context, tracked: list[Touch], reuses: list[Touch]) -> It
                 break
 
 
-def _by_others(flying: Touch, reuse: Touch) -> bool:
-    """Whether threads other than those that wait for the operation touch its bytes for certain."""
-    span = warp_range(flying.threads)
-    if flying.access.completion is Completion.WGMMA:
-        users = warp_range(reuse.threads) or (0, MOST_THREADS)
-        many = span is None or span[1] - span[0] > WARPGROUP
-        shared = not any(term.varies for term in flying.region.terms or ())
-        touched = dense(reuse.region) and (flying.region.holds(reuse.region) or reuse.region.holds(flying.region))
-        return many and shared and users[1] - users[0] > WARPGROUP and touched
-    if not _one_issuer(flying) or span is None or subset(reuse.threads, flying.threads):
-        return False
-    return any(surely(flying.region, part) for part in outside(reuse.region, span))
+def _unwaited(context: Context, telling: _Telling, tracked: list[Touch], reuses: list[Touch]) -> Iterator[Finding]:
+    """Bulk loads for which no thread waits, in one role, and reuses of their bytes in another: no way leads from one to
+    the other, so nothing says which comes first."""
+    for flying in (t for t in tracked if t.access.completion is Completion.MBARRIER and not telling.of(t)):
+        clashing = (r for r in reuses if clash(flying.access, r.access) and provable(flying.region, r.region))
+        reuse = next((r for r in clashing if _concurrent(context, flying, r)), None)
+        if reuse is not None:
+            yield _finding(context, flying, reuse, 0)
 
 
-def _one_issuer(touch: Touch) -> bool:
-    span = warp_range(touch.threads)
-    return one_thread(touch.threads) and span is not None and span[1] - span[0] == WARP
-
-
-def _least(touch: Touch) -> Touch:
-    """The touch with the bytes that it certainly has: of a tensor box the first sixteen."""
-    region = touch.region
-    if not isinstance(touch.access.footprint, Box) or region.lo is None:
-        return touch
-    exact = not any(term.lo != term.hi for term in region.terms or ())
-    least = region._replace(hi=region.lo + LEAST, width=LEAST, exact=exact, bounded_by="", step=0, span=0)
-    return replace(touch, region=least)
-
-
-def _may_fly(context: Context, flying: Touch, reuses: list[Touch]) -> bool:
-    """Whether the flow has to decide: some way leads from the operation to a provable reuse without a plain wait."""
-    clashing = (r for r in reuses if _clash(flying.access, r.access) and r.index != flying.index)
+def _concurrent(context: Context, flying: Touch, reuse: Touch) -> bool:
+    """Whether threads of two roles, both in every CTA that runs one of them, do the two and nothing orders them."""
     comes = context.witness.paths.comes
-    meets = [r for r in clashing if comes(flying.index, r.index) and _provable(flying.region, r.region)]
+    if context.handoffs.murky or comes(flying.index, reuse.index) or comes(reuse.index, flying.index):
+        return False
+    return not disjoint(uniform_part(flying.threads), uniform_part(reuse.threads))
+
+
+def _may_fly(context: Context, telling: _Telling, flying: Touch, reuses: list[Touch]) -> bool:
+    """Whether the flow has to decide: some way leads from the operation to a provable reuse without a plain wait."""
+    clashing = (r for r in reuses if clash(flying.access, r.access) and r.index != flying.index)
+    comes = context.witness.paths.comes
+    meets = [r for r in clashing if comes(flying.index, r.index) and provable(flying.region, r.region)]
     if not meets:
         return False
     if flying.access.completion not in GROUPS:
-        waits = _telling(context, flying)
+        waits = telling.of(flying)
         return not all(_told_between(context, waits, flying, reuse) for reuse in meets)
     waits = _group_waits(context, flying)
     return any(_exposed(context, flying, reuse, waits) for reuse in meets)
@@ -265,15 +263,6 @@ def _group_waits(context: Context, flying: Touch) -> frozenset[int]:
     )
 
 
-def _told(context: Context, flying: Touch, reuse: Touch) -> bool:
-    return _told_between(context, _telling(context, flying), flying, reuse)
-
-
-def _telling(context: Context, flying: Touch) -> list[Event]:
-    """Waits on an mbarrier that may tell the end of the operation."""
-    return [event for event in in_order(context.events) if _tells(context.events, context.handoffs, event, flying)]
-
-
 def _tells(events: Events, handoffs: Handoffs, wait: Event, flying: Touch) -> bool:
     sync, operand = wait.effect.sync, flying.access.mbarrier
     if sync is None or sync.kind is not SyncKind.MBARRIER_WAIT or wait.barrier is None:
@@ -284,6 +273,10 @@ def _tells(events: Events, handoffs: Handoffs, wait: Event, flying: Touch) -> bo
     waiter = handoffs.waiters.get(wait.index)
     releases = [r for group in waiter.groups for r in group] + waiter.uncertain if waiter is not None else []
     return any(r.effect.sync is not None and r.effect.sync.kind is SyncKind.TCGEN05_COMMIT for r in releases)
+
+
+def _untold(context: Context, telling: _Telling, flying: Touch, reuse: Touch) -> bool:
+    return flying.access.completion in GROUPS or not _told_between(context, telling.of(flying), flying, reuse)
 
 
 def _told_between(context: Context, waits: list[Event], flying: Touch, reuse: Touch) -> bool:
@@ -307,7 +300,7 @@ def _at_times(context: Context, flying: Touch) -> bool:
     return bool(values.guards.defs(values.builder.register(instruction.guard, flying.index)))
 
 
-def _finding(context: Context, flying: Touch, reuse: Touch, more: int) -> Finding:
+def _finding(context: Context, flying: Touch, reuse: Touch, more: int, when: str = "") -> Finding:
     witness = context.witness
     first, second = flying.region, reuse.region
     how = flying.access.completion
@@ -315,7 +308,7 @@ def _finding(context: Context, flying: Touch, reuse: Touch, more: int) -> Findin
     message = (
         f"line {witness.line(flying.index)}: {witness.opcode(flying.index)} {verb(flying)} {describe(first)}{others} "
         f"and may still be in flight when line {witness.line(reuse.index)}: {witness.opcode(reuse.index)} "
-        f"{verb(reuse)} {describe(second)}; between them must stand {_WAITS[how]}, handed on by a barrier where "
+        f"{verb(reuse)} {describe(second)}{when}; between them must stand {_WAITS[how]}, handed on by a barrier where "
         "another thread goes on"
     )
     route = witness.route(flying, reuse)
@@ -331,38 +324,6 @@ def _finding(context: Context, flying: Touch, reuse: Touch, more: int) -> Findin
         second=witness.place(reuse.index, second),
         path=witness.steps(flying, reuse, route),
     )
-
-
-def _provable(flying: Region, reuse: Region) -> bool:
-    """Whether the reuse certainly touches bytes of the operation. What only may meet stays silent: bounds of swizzled
-    addresses reach into neighbouring buffers, and a pipeline's phases are not followed here."""
-    if surely(flying, reuse):
-        return True
-    if dense(reuse):
-        return reuse.holds(flying) or flying.holds(reuse)
-    if dense(flying):
-        return flying.holds(reuse) or flying.holds(first(reuse, reuse.width))
-    return overlap(first(flying, LEAST), first(reuse, reuse.width)) is Overlap.CERTAIN
-
-
-def _clash(flying: Access, reuse: Access) -> bool:
-    """Two reads never clash, and two writes of one pipeline are its own order."""
-    if not (flying.mode | reuse.mode) & Mode.WRITE:
-        return False
-    if reuse.proxy is Proxy.GENERIC:
-        return True
-    return bool(flying.mode & Mode.WRITE) != bool(reuse.mode & Mode.WRITE)
-
-
-def _fixed(touch: Touch) -> bool:
-    """Whether the touch has one place for each thread, whatever the iteration and the way there."""
-    region = touch.region
-    if not region.bounded or region.bounded_by:
-        return False
-    known = region.exact or isinstance(touch.access.footprint, Matrix | Copy)
-    if not known or region.terms is None:
-        return False
-    return not any(term.defs or (term.lo != term.hi and not term.varies) for term in region.terms)
 
 
 def _waits(event: Event) -> bool:

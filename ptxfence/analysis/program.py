@@ -109,13 +109,14 @@ class Program:
     def _step(self, event: Event) -> Step:
         step = Step(event.index, event)
         threads = self.threads(event.index)
-        if event.guard:
+        arriving = self.events.values.arriving(self.cfg.block_of(event.index)) if event.guard else ALL
+        if event.guard and not subset(arriving, event.guard):  # else it repeats a branch: all who come satisfy it
             step.guarded = True
             step.inside = self.universe.restriction(threads, event.guard, ALL, self._accessors)
             others = negate(event.guard)
-            around = self.events.values.arriving(self.cfg.block_of(event.index)) | others
+            around = arriving | others
             step.outside = self.universe.restriction(around, others, event.guard, self._accessors)
-        elif self.cfg.instructions[event.index].guard:
+        elif not event.guard and self.cfg.instructions[event.index].guard:
             step.guarded = True
         step.members = self.universe.members(threads)
         step.alone = self._made_within(threads)

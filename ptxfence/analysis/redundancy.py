@@ -25,8 +25,9 @@ MOST_FENCES = 48
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a fence is for. `needed` are accesses (bits) that would be unfenced without it; `global_memory`: it may
-    serve accesses to global memory, which no proof here speaks about."""
+    """What a fence of the text is for, `event` its first copy where calls are substituted. `needed` are accesses (bits)
+    that would be unfenced without it; `global_memory`: it may serve accesses to global memory, which no proof here
+    speaks about."""
 
     event: Event
     fence: Fence
@@ -38,6 +39,18 @@ class Use:
     issuer_side: bool
 
 
+@dataclass(frozen=True, slots=True)
+class Copies:
+    """One fence of the text: the events that it is, one a call site where its function is called."""
+
+    fence: Fence
+    events: list[Event]
+
+    @property
+    def indices(self) -> tuple[int, ...]:
+        return tuple(event.index for event in self.events)
+
+
 class Redundancy:
     """Answers for the fences of one kernel whose flow is `flow`."""
 
@@ -46,53 +59,52 @@ class Redundancy:
         self.baseline = verdicts(flow)
         self._dropped: set[int] = set()
 
-    def fences(self) -> list[tuple[Event, Fence]]:
-        """The kernel's generic-async proxy fences in text order.
+    @cached_property
+    def fences(self) -> list[Copies]:
+        """The generic-async proxy fences of the text in its order, each with its copies at the call sites.
 
         The acquire half is left out: it covers nothing by itself, and the pair is the manual's own (A.3).
         """
-        found = [
-            (event, fence)
-            for block in self.flow.events.by_block.values()
-            for event in block
-            for fence in event.effect.fences
-            if fence.kind is FenceKind.ASYNC and fence.direction is not Direction.ACQUIRE
-        ]
-        return sorted(found, key=lambda pair: pair[0].index)
+        found: dict[int, Copies] = {}
+        for event in self.flow.events.ordered:
+            for fence in event.effect.fences:
+                if fence.kind is FenceKind.ASYNC and fence.direction is not Direction.ACQUIRE:
+                    start = self.flow.cfg.instructions[event.index].start
+                    found.setdefault(start, Copies(fence, [])).events.append(event)
+        return list(found.values())
 
     def uses(self) -> Iterator[Use]:
         """Every fence with its use, last one first: of two equal fences the later one is redundant."""
-        for event, fence in reversed(self.fences()):
-            yield self._use(event, fence)
+        for copies in reversed(self.fences):
+            yield self._use(copies)
 
     def remarkable(self) -> Iterator[Use]:
         """As `uses`, but without a trial where the need is plain: then `needed` is what is plain, not all of it."""
-        for event, fence in reversed(self.fences()):
-            needed = self._plain_need(event)
-            yield self._judged(event, fence, needed) if needed else self._use(event, fence)
+        for copies in reversed(self.fences):
+            needed = next((need for event in copies.events if (need := self._plain_need(event))), 0)
+            yield self._judged(copies, needed) if needed else self._use(copies)
 
-    def _use(self, event: Event, fence: Fence) -> Use:
-        without = verdicts(self.flow.trial(Changes(without=frozenset((*self._dropped, event.index)))))
+    def _use(self, copies: Copies) -> Use:
+        without = verdicts(self.flow.trial(Changes(without=frozenset((*self._dropped, *copies.indices)))))
         needed = 0
         for number, bits in without.items():
             needed |= bits & ~self.baseline.get(number, 0)
-        return self._judged(event, fence, needed)
+        return self._judged(copies, needed)
 
-    def _judged(self, event: Event, fence: Fence, needed: int) -> Use:
-        index = event.index
-        global_memory = Space.GLOBAL in fence.covers and self._serves_global()
+    def _judged(self, copies: Copies, needed: int) -> Use:
+        global_memory = Space.GLOBAL in copies.fence.covers and self._serves_global()
         redundant = not needed and not global_memory
         if redundant:
-            self._dropped.add(index)
+            self._dropped.update(copies.indices)
         return Use(
-            event=event,
-            fence=fence,
+            event=copies.events[0],
+            fence=copies.fence,
             needed=needed,
             redundant=redundant,
-            over_wide=not redundant and not global_memory and self._over_wide(index, fence),
-            hoistable=not redundant and self._hoistable(index, needed),
+            over_wide=not redundant and not global_memory and self._over_wide(copies),
+            hoistable=not redundant and self._hoistable(copies, needed),
             global_memory=global_memory,
-            issuer_side=bool(needed) and self._issuer_side(event, needed),
+            issuer_side=bool(needed) and all(self._issuer_side(event, needed) for event in copies.events),
         )
 
     def _plain_need(self, event: Event) -> int:
@@ -100,7 +112,7 @@ class Redundancy:
         threads, any message that could tell of one) on the way. Zero says nothing."""
         state = self._before(event.index)
         mine = state.own[0] | state.warp[0]
-        others = tuple(e.index for e, _ in self.fences() if e.index != event.index)
+        others = tuple(index for index in self._indices if index != event.index)
         for operation in self.flow.conflicts.operations.values():
             target = operation.touch.index
             if mine & operation.near and self._paths.reaches(event.index, target, others):
@@ -110,13 +122,17 @@ class Redundancy:
         return 0
 
     @cached_property
+    def _indices(self) -> tuple[int, ...]:
+        return tuple(index for copies in self.fences for index in copies.indices)
+
+    @cached_property
     def _paths(self) -> Paths:
         return Paths(self.flow.cfg, self.flow.handoffs)
 
     @cached_property
     def _marks(self) -> frozenset[int]:
         """Fences, and waits that receive messages."""
-        return frozenset((*self.flow.handoffs.waiters, *(event.index for event, _ in self.fences())))
+        return frozenset((*self.flow.handoffs.waiters, *self._indices))
 
     def _before(self, index: int) -> State:
         """The facts right before an instruction."""
@@ -132,22 +148,24 @@ class Redundancy:
     def _same(self, changes: Changes) -> bool:
         return all(not bits & ~self.baseline.get(n, 0) for n, bits in verdicts(self.flow.trial(changes)).items())
 
-    def _over_wide(self, index: int, fence: Fence) -> bool:
-        if Space.CLUSTER not in fence.covers or fence.direction is not Direction.BOTH:
+    def _over_wide(self, copies: Copies) -> bool:
+        if Space.CLUSTER not in copies.fence.covers or copies.fence.direction is not Direction.BOTH:
             return False
-        return self._same(Changes(without=frozenset(self._dropped), narrowed=frozenset((index,))))
+        return self._same(Changes(without=frozenset(self._dropped), narrowed=frozenset(copies.indices)))
 
-    def _hoistable(self, index: int, needed: int) -> bool:
+    def _hoistable(self, copies: Copies, needed: int) -> bool:
         cfg = self.flow.cfg
-        numbers = cfg.loops_of.get(cfg.block_of(index), ())
-        if not numbers or self._waits_inside(cfg.loops[numbers[-1]]):
-            return False
-        loop = cfg.loops[numbers[-1]]
-        makers = (touch.index for _, touch in self.flow.conflicts.touches_of(needed))
-        if any(cfg.block_of(maker) in loop.blocks for maker in makers):
-            return False
-        moved = frozenset((index, p, loop.header) for p in cfg.preds[loop.header] if p not in loop.blocks)
-        return self._same(Changes(without=frozenset((*self._dropped, index)), moved=moved))
+        moved: set[tuple[int, int, int]] = set()
+        for index in copies.indices:
+            numbers = cfg.loops_of.get(cfg.block_of(index), ())
+            if not numbers or self._waits_inside(cfg.loops[numbers[-1]]):
+                return False
+            loop = cfg.loops[numbers[-1]]
+            makers = (touch.index for _, touch in self.flow.conflicts.touches_of(needed))
+            if any(cfg.block_of(maker) in loop.blocks for maker in makers):
+                return False
+            moved.update((index, p, loop.header) for p in cfg.preds[loop.header] if p not in loop.blocks)
+        return self._same(Changes(without=frozenset((*self._dropped, *copies.indices)), moved=frozenset(moved)))
 
     def _waits_inside(self, loop: Loop) -> bool:
         """Whether the loop receives from other roles: what it polls for is never outside."""

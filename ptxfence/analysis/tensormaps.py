@@ -11,14 +11,18 @@ from collections.abc import Iterator
 from ptxfence.analysis.conditions import subset
 from ptxfence.analysis.conflicts import Conflicts
 from ptxfence.analysis.context import Context
-from ptxfence.analysis.effects import Direction, Fence, FenceKind, Mode, Proxy, Role
-from ptxfence.analysis.events import Event, Touch, in_order
+from ptxfence.analysis.effects import Access, Bytes, Direction, Fence, FenceKind, Mode, Proxy, Role, Space
+from ptxfence.analysis.events import Event, Events, Touch, in_order
 from ptxfence.analysis.flow import Flow
 from ptxfence.analysis.program import Program
+from ptxfence.analysis.region import Region
+from ptxfence.analysis.regions import Overlap, overlap
 from ptxfence.analysis.report import Finding
 from ptxfence.analysis.state import State
 from ptxfence.analysis.transfer import Hazard, Transfer
 from ptxfence.analysis.witness import describe
+
+MAP_BYTES = 128
 
 
 class _Half(Transfer):
@@ -26,8 +30,17 @@ class _Half(Transfer):
 
     def fence(self, index: int, fence: Fence, state: State) -> None:
         if fence.kind is FenceKind.TENSORMAP and fence.direction is self.half:
+            keep = self._elsewhere(index, fence)
             for facts in (state.own, state.warp, state.pub, state.peer):
-                facts[:] = [0] * len(facts)
+                facts[:] = [bits & keep for bits in facts]
+
+    def _elsewhere(self, index: int, fence: Fence) -> int:
+        """Writes of other maps than the one that the fence names."""
+        named = _named(self.program.events, index, fence)
+        if named is None:
+            return 0
+        numbered = enumerate(self.conflicts.touches)
+        return sum(1 << n for n, touch in numbered if overlap(touch.region, named) is Overlap.NO)
 
 
 class _Released(_Half):
@@ -69,9 +82,8 @@ def _on_some_path(context: Context, write: Touch, use: Touch, half: Direction) -
     paths, ends = context.witness.paths, (write.index, use.index)
     return any(
         paths.reaches(write.index, event.index, ends) and paths.reaches(event.index, use.index, ends[:1])
-        for event in in_order(context.events)
-        for fence in event.effect.fences
-        if fence.kind is FenceKind.TENSORMAP and fence.direction is half
+        for event, fence in _halves(context, half)
+        if _speaks_of(context, event, fence, use)
     )
 
 
@@ -84,14 +96,34 @@ def _plainly_fenced(context: Context, write: Touch, use: Touch) -> bool:
     for half in (Direction.RELEASE, Direction.ACQUIRE):
         halves[half] = frozenset(
             event.index
-            for event in in_order(context.events)
-            for fence in event.effect.fences
-            if fence.kind is FenceKind.TENSORMAP and fence.direction is half
+            for event, fence in _halves(context, half)
+            if _speaks_of(context, event, fence, use)
             if half is Direction.ACQUIRE or subset(write.threads, threads(event.index))
         )
     if write.index in halves[Direction.RELEASE]:
         del halves[Direction.RELEASE]  # tensormap.cp_fenceproxy releases what it writes
     return not any(paths.reaches(write.index, use.index, stops) for stops in halves.values())
+
+
+def _halves(context: Context, half: Direction) -> Iterator[tuple[Event, Fence]]:
+    for event in in_order(context.events):
+        for fence in event.effect.fences:
+            if fence.kind is FenceKind.TENSORMAP and fence.direction is half:
+                yield event, fence
+
+
+def _speaks_of(context: Context, event: Event, fence: Fence, use: Touch) -> bool:
+    """Whether the fence is for every map, or may be for the one that is used."""
+    named = _named(context.events, event.index, fence)
+    return named is None or overlap(named, use.region) is not Overlap.NO
+
+
+def _named(events: Events, index: int, fence: Fence) -> Region | None:
+    """The bytes of the map that an acquire names; None for a release, which speaks of all."""
+    if fence.address is None:
+        return None
+    access = Access(fence.address, Proxy.TENSORMAP, Mode.READ, Space.ANY, Bytes(MAP_BYTES), Role.TENSOR_MAP)
+    return events.values.region(index, access)
 
 
 def _tensormap_fence(event: Event) -> bool:

@@ -33,7 +33,7 @@ class Unordered:
 
     def of(self, hazard: Hazard) -> int:
         """Accesses (bits) that race with the operation for certain."""
-        if not hazard.unheard or self._murky:
+        if not hazard.unheard or self.flow.handoffs.murky:
             return 0
         operation = hazard.operation
         found = 0
@@ -41,13 +41,6 @@ class Unordered:
             if self._races(access, operation.touch):
                 found |= bit
         return found
-
-    @cached_property
-    def _murky(self) -> bool:
-        """Whether some synchronisation of the kernel is not understood."""
-        if any(waiter.uncertain for waiter in self.flow.handoffs.waiters.values()):
-            return True
-        return any(w.barrier is not None and not w.barrier.bounded for w in self._waits)
 
     @cached_property
     def _waits(self) -> list[Event]:

@@ -51,6 +51,7 @@ class Builder:
         self._built_in_cycle: list[Ref] = []
         self._dropped = 0
         self._uniform: dict[Node, bool] = {}
+        self.relies_on_alone = False  # whether some address is another CTA's in a larger cluster only
 
     @cached_property
     def alone(self) -> bool:

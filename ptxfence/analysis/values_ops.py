@@ -321,6 +321,7 @@ def _cvta(s: Sources) -> Node | None:
 
 def _mapa(s: Sources) -> Node | None:
     if s.builder.alone:
+        s.builder.relies_on_alone = True
         return s.get(1)
     peer = s.graph.symbol(PEER, 1 << 24)
     return s.graph.add(s.get(1), peer, 64)

@@ -50,16 +50,17 @@ class Witness:
         self.flow = flow
         self.paths = paths
         self.function = flow.events.function
-        self._events = {
-            step.index: step.event for steps in flow.steps.values() for step in steps if step.event is not None
-        }
+        self._events: dict[int, Event] = {}
+        covering: list[int] = []
+        for step in (s for steps in flow.steps.values() for s in steps):
+            if step.event is None:
+                continue
+            self._events[step.index] = step.event
+            fences = step.event.effect.fences
+            if fences and not step.guarded and any(f.kind is FenceKind.ASYNC and f.covers for f in fences):
+                covering.append(step.index)
         self._order = sorted(self._events)
-        self._covering = frozenset(
-            index
-            for index, event in self._events.items()
-            if not flow.cfg.instructions[index].guard
-            and any(f.kind is FenceKind.ASYNC and f.covers for f in event.effect.fences)
-        )
+        self._covering = frozenset(covering)
 
     def route(self, access: Touch, operation: Touch) -> Route:
         """A path on which no fence helps, if the text has one; else the shortest."""

@@ -12,19 +12,20 @@ from ptxfence.errors import PtxFenceError
 from ptxfence.fleet.batches import Batch
 from ptxfence.fleet.libraries import library, store_at
 from ptxfence.fleet.tables import TABLES
-from ptxfence.fleet.work import Totals, done, run
+from ptxfence.fleet.work import done, run
+from ptxfence.triage.summary import Summary
 
 _IN_FLIGHT = 4  # batches for each thread of the cluster
 _RETRIES = 5
 
 
-def drive(client: Any, batches: Iterable[Batch], progress: Callable[[Totals], None] | None = None) -> Totals:
+def drive(client: Any, batches: Iterable[Batch], progress: Callable[[Summary], None] | None = None) -> Summary:
     """Run the batches that are not done yet. Raises PtxFenceError where one keeps failing.
 
     `client` is a `distributed.Client`. Dask restarts what a dead worker leaves behind; `progress` gets the sum so far.
     """
     waiting: Iterator[Batch] = (batch for batch in batches if not done(batch))
-    total = Totals()
+    total = Summary()
     threads = max(sum(client.nthreads().values()), 1)
     started = [_submit(client, batch) for batch in islice(waiting, threads * _IN_FLIGHT)]
     completed = library("distributed").as_completed(started)
@@ -44,7 +45,7 @@ def _submit(client: Any, batch: Batch) -> Any:
     return client.submit(run, batch, key=f"ptxfence-{batch.name}", retries=_RETRIES, pure=False)
 
 
-def write_summary(output: str, batches: Iterable[Batch], found: Totals) -> dict[str, Any]:
+def write_summary(output: str, batches: Iterable[Batch], found: Summary) -> dict[str, Any]:
     """Sum up the parts of the batches in `summary.json`; parts of anything else (an older list of files) go.
 
     Raises PtxFenceError if a part is missing.

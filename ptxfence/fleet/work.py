@@ -6,57 +6,41 @@ A batch may be started twice (its first worker died): both write the same names 
 from __future__ import annotations
 
 import gzip
+import time
 import zlib
 from collections import OrderedDict
-from dataclasses import dataclass
 from typing import Any
 
-from ptxfence.analysis.report import Severity
 from ptxfence.batch.examine import Options, Task, adopt, digest, examine
 from ptxfence.fleet.batches import Batch
 from ptxfence.fleet.libraries import store_at
 from ptxfence.triage.result import FileResult, failure
 from ptxfence.triage.settle import settle
+from ptxfence.triage.summary import Summary, summarise
 
 _REMEMBERED = 4096  # results a worker keeps for files with the same bytes
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """What was found in a batch, or in all of them. `checked` counts texts that had to be analysed."""
-
-    files: int = 0
-    kernels: int = 0
-    errors: int = 0
-    warnings: int = 0
-    notes: int = 0
-    undecided: int = 0
-    failed_files: int = 0
-    checked: int = 0
-
-    def __add__(self, other: Totals) -> Totals:
-        return Totals(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
 
 
 _known: OrderedDict[tuple[str, Options], FileResult] = OrderedDict()
 
 
-def run(batch: Batch) -> Totals:
-    """Check a batch and write its parts."""
+def run(batch: Batch) -> Summary:
+    """Check a batch and write its parts; `seconds` is the time of this worker."""
     from ptxfence.fleet.tables import TABLES, rows_of, write
 
     results: list[FileResult] = []
-    checked = 0
+    begin = time.perf_counter()
+    duplicates = 0
     for path in batch.paths:
-        result, fresh = _one(path, batch)
-        checked += fresh
+        result, seen = _one(path, batch)
+        duplicates += seen
         results.append(settle(result, batch.settings))
     store, root = store_at(batch.output)
     rows = rows_of(results)
     for name in TABLES:
         store.makedirs(f"{root}/{name}", exist_ok=True)
         write(store, f"{root}/{name}/part-{batch.name}.parquet", name, rows[name])
-    return _totals(results, checked)
+    return summarise(results, time.perf_counter() - begin, duplicates)
 
 
 def done(batch: Batch) -> bool:
@@ -66,7 +50,7 @@ def done(batch: Batch) -> bool:
 
 
 def _one(path: str, batch: Batch) -> tuple[FileResult, bool]:
-    """The result for a file, and whether it had to be analysed."""
+    """The result for a file, and whether its bytes were seen before."""
     from ptxfence.grammar.source import decode
 
     try:
@@ -80,29 +64,15 @@ def _one(path: str, batch: Batch) -> tuple[FileResult, bool]:
     known = _known.get(key)
     if known is not None:
         _known.move_to_end(key)
-        return adopt(known, task), False
+        return adopt(known, task), True
     result = examine(task)
     _known[key] = result
     if len(_known) > _REMEMBERED:
         _known.popitem(last=False)
-    return result, True
+    return result, False
 
 
 def _read(path: str) -> bytes:
     store, name = store_at(path)
     data: Any = store.cat_file(name)
     return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
-
-
-def _totals(results: list[FileResult], checked: int) -> Totals:
-    active = [finding.severity for result in results for finding in result.active]
-    return Totals(
-        files=len(results),
-        kernels=sum(len(result.kernels) for result in results),
-        errors=active.count(Severity.ERROR),
-        warnings=active.count(Severity.WARNING),
-        notes=active.count(Severity.NOTE),
-        undecided=sum(result.undecided for result in results),
-        failed_files=sum(result.failed for result in results),
-        checked=checked,
-    )

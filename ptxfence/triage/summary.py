@@ -28,6 +28,9 @@ class Summary:
     duplicates: int = 0
     seconds: float = 0.0
 
+    def __add__(self, other: Summary) -> Summary:
+        return Summary(*(getattr(self, name) + getattr(other, name) for name in self.__slots__))
+
 
 def summarise(results: Iterable[FileResult], seconds: float, duplicates: int = 0) -> Summary:
     """The counts over the results; `seconds` is the wall time of the run."""

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from ptxfence.errors import PtxFenceError
 from ptxfence.fleet import work
 from ptxfence.fleet.batches import Batch, cut, find
 from ptxfence.fleet.drive import drive, write_summary
-from ptxfence.fleet.work import Totals
+from ptxfence.triage.summary import Summary
 
 distributed = pytest.importorskip("distributed")
 dataset = pytest.importorskip("pyarrow.dataset")
@@ -64,8 +65,8 @@ def test_batches_hold_everything_once(store: Path, tmp_path: Path):
 def test_a_batch_writes_its_tables(store: Path, tmp_path: Path):
     output = tmp_path / "out"
     work._known.clear()  # pyright: ignore[reportPrivateUsage]
-    total = sum((work.run(batch) for batch in batches(store, output)), Totals())
-    assert total == Totals(files=61, kernels=60, errors=20, failed_files=1, checked=3)
+    total = sum((work.run(batch) for batch in batches(store, output)), Summary())
+    assert replace(total, seconds=0) == Summary(files=61, kernels=60, errors=20, failed_files=1, duplicates=58)
     assert Counter(row["error_kind"] for row in table(output, "files")) == {None: 60, "syntax": 1}
     assert Counter(row["verdict"] for row in table(output, "kernels")) == {"hazard": 20, "proven": 40}
     assert {row["rule"] for row in table(output, "findings")} == {"PF101"}
@@ -80,11 +81,11 @@ def test_parts_of_another_list_go_and_missing_ones_are_noticed(store: Path, tmp_
     (store / "0" / "000.ptx").unlink()
     second = batches(store, output)
     with pytest.raises(PtxFenceError, match="missing"):
-        write_summary(str(output), second, Totals())
+        write_summary(str(output), second, Summary())
     for batch in second:
         if not work.done(batch):
             work.run(batch)
-    assert write_summary(str(output), second, Totals())["files"] == 60
+    assert write_summary(str(output), second, Summary())["files"] == 60
     assert len(table(output, "files")) == 60
 
 
@@ -94,14 +95,14 @@ def test_a_killed_worker_loses_and_doubles_nothing(store: Path, tmp_path: Path):
     killed: list[int] = []
     with distributed.Client(n_workers=2, threads_per_worker=1, dashboard_address=None) as client:
 
-        def midway(total: Totals) -> None:
+        def midway(total: Summary) -> None:
             if total.files >= 12 and not killed:
                 killed.append(next(iter(client.run(os.getpid).values())))
                 os.kill(killed[0], signal.SIGKILL)
 
         drive(client, made, midway)
-        summary = write_summary(str(output), made, Totals())
-        assert drive(client, made) == Totals()  # everything is done
+        summary = write_summary(str(output), made, Summary())
+        assert drive(client, made) == Summary()  # everything is done
     assert killed
     assert (summary["files"], summary["kernels"]) == (61, 60)
     paths = [row["path"] for row in table(output, "files")]

@@ -116,12 +116,13 @@ def test_death_by_signal_is_passed_on(tmp_path: Path):
 def test_response_files_and_several_inputs(tmp_path: Path, stand_in: list[str]):
     first, second, clean = (_kernel(tmp_path, name) for name in ("a b.ptx", "b.ptx", "c.ptx"))
     Path(clean).write_text(".version 8.0\n.target sm_90a\n.address_size 64\n")
-    (tmp_path / "inner").write_text(f"'{first}' -o out.ptx\n")
+    out = str(tmp_path / "out.cubin")
+    (tmp_path / "inner").write_text(f"'{first}' -o {out}\n")
     (tmp_path / "outer").write_text(f"--options-file {tmp_path / 'inner'} -v\n")
     result = run([*stand_in, "-optf", str(tmp_path / "outer"), second, clean], _env("fenced", "fix"))
     assert result.returncode == 0
     words = (tmp_path / "arguments").read_text().splitlines()
-    assert words[1:4] == ["-o", "out.ptx", "-v"]
+    assert words[1:4] == ["-o", out, "-v"]
     assert [Path(words[0]).name, Path(words[4]).name] == ["a b.ptx", "b.ptx"]
     assert words[0] != first
     assert words[4] != second

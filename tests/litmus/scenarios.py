@@ -133,4 +133,49 @@ CALLS: list[Row] = [
         }"""),
 ]
 
-ROWS = [*TRITON, *CALLS]
+_GUARDS = "guards that the way implies"
+GUARDS: list[Row] = [
+    kernel("implied_one_thread", _GUARDS, "One thread comes here; its fence repeats the condition.", """
+        ST
+        BAR
+        @!lead bra DONE;
+        @lead FENCE
+        ISSUE
+        DONE:"""),
+    kernel("implied_two_conditions", _GUARDS, "The repeated condition is a conjunction.", """
+        ST
+        BAR
+        setp.eq.u32 q, lane, 0;
+        setp.eq.and.u32 p, warp, 0, q;
+        @!p bra DONE;
+        @p FENCE
+        ISSUE
+        DONE:"""),
+    kernel("implied_uniform", _GUARDS, "A condition of the whole CTA, repeated at the writers' fence.", """
+        setp.eq.u32 q, n, 0;
+        @q bra DONE;
+        ST
+        @!q FENCE
+        BAR
+        @lead ISSUE
+        DONE:"""),
+    kernel("implied_predicate", _GUARDS, "A condition that is no comparison with a constant.", """
+        setp.lt.u32 q, n, 3;
+        setp.lt.and.u32 p, tid, n, q;
+        @!p bra DONE;
+        st.shared.u32 [mine], tid;
+        @p FENCE
+        DONE:
+        BAR
+        @lead ISSUE"""),
+    kernel("implied_not", _GUARDS, "The guard is another condition than the branch.", """
+        setp.eq.u32 q, n, 0;
+        ST
+        BAR
+        @!lead bra DONE;
+        @q FENCE
+        ISSUE // expect: PF101 error some-paths
+        DONE:"""),
+]
+
+ROWS = [*TRITON, *CALLS, *GUARDS]

@@ -11,16 +11,9 @@ import pytest
 
 import ptxfence
 from tests.litmus.compare import differences, disagreements, expectations, observe
-from tests.litmus.open import OPEN
 from tests.litmus.render import PAGE, page
 from tests.litmus.rows import BY_NAME, ROWS
 from tests.litmus.table import Row
-
-
-def _analysed(row: Row) -> object:
-    """The row as a parameter, expected to fail while the analysis has its issue open."""
-    marks = [pytest.mark.xfail(strict=True, reason=OPEN[row.name])] if row.name in OPEN else []
-    return pytest.param(row, id=row.name, marks=marks)
 
 
 def test_names_are_unique() -> None:
@@ -34,7 +27,7 @@ def test_oracle(row: Row) -> None:
     assert disagreements(seen.hazards, expectations(row.text)) == []
 
 
-@pytest.mark.parametrize("row", [_analysed(row) for row in ROWS])
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_check(row: Row) -> None:
     assert differences(ptxfence.check(row.text), expectations(row.text)) == []
 

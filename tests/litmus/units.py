@@ -164,7 +164,7 @@ TCGEN05: list[Row] = [
         BAR
         ld.shared.u32 v, [buf];
         BAR
-        @lead RELOAD // expect: PF103 note no-fence; PF102 note no-fence
+        @lead RELOAD // expect: PF103 note no-fence; PF102 note? no-fence
         AWAIT0
         BAR
         @w0 tcgen05.dealloc.cta_group::1.sync.aligned.b32 v, 32;"""),
