@@ -41,6 +41,7 @@ class Pairing:
     cause: Cause
     sighting: Sighting | None
     ordered: bool = True
+    renewal: Touch | None = None  # a store that may replace what the access wrote (overwrite.py)
 
 
 class Findings:
@@ -66,7 +67,7 @@ class Findings:
                 self._undecided(access, operation.touch)
                 continue
             for rule in self._rules(access, operation.touch):
-                pairing = self._pairing(rule, bit, access, operation.touch)
+                pairing = self._pairing(rule, bit, access, operation.touch, hazard.accesses)
                 if pairing is not None and hazard.alone & bit and self._races(access, operation.touch):
                     pairing = replace(pairing, ordered=False)
                 if pairing is not None and self._news(pairing):
@@ -111,7 +112,7 @@ class Findings:
                     reason += f" (lost at line {self.witness.line(lost[0])}: {lost[1]})"
                 self.reasons.setdefault(reason, index)
 
-    def _pairing(self, rule: str, bit: int, access: Touch, operation: Touch) -> Pairing | None:
+    def _pairing(self, rule: str, bit: int, access: Touch, operation: Touch, pending: int) -> Pairing | None:
         if self.overwrites.retired(access, operation):
             return None
         severity = self._severity(rule, bit, access, operation)
@@ -121,7 +122,9 @@ class Findings:
         if cause is Cause.WRONG_SPACE:
             rule = "PF111"
             severity = self._severity(rule, bit, access, operation)
-        return Pairing(bit, access, operation, rule, severity, cause, sighting)
+        renewal = self.overwrites.renewed(access, operation, pending) if rule == "PF101" else None
+        severity = severity if renewal is None else Severity.WARNING
+        return Pairing(bit, access, operation, rule, severity, cause, sighting, renewal=renewal)
 
     def _unsynchronised(self, bit: int, access: Touch, operation: Touch, bare: bool) -> Pairing:
         """`bare`: somebody who made the access has not fenced it, which is the more specific cause."""
@@ -201,6 +204,8 @@ class Findings:
         )
 
     def _confidence(self, pairing: Pairing) -> Confidence:
+        if pairing.renewal is not None:
+            return Confidence.POSSIBLE
         how = self.conflicts.how(pairing.access, pairing.operation)
         if how is Overlap.CERTAIN and pairing.access.region.exact and pairing.operation.region.exact:
             return Confidence.CERTAIN
@@ -235,6 +240,12 @@ class Findings:
         ]
         if not lead.ordered and lead.cause is not Cause.UNSYNCHRONISED:
             parts.append("nothing orders other threads' accesses before it either: a fence needs a barrier behind it")
+        if lead.renewal is not None:
+            place = self.witness.place(lead.renewal.index)
+            parts.append(
+                f"another role waits, writes these bytes with a fence (line {place.line}) and hands them over on the "
+                "way: a matter of phases, which are not followed"
+            )
         if anchor is not None and fence is not None:
             parts.append(f"insert `{fence}` before line {witness.line(anchor)}")
         return "; ".join(parts)

@@ -1,13 +1,18 @@
-"""Last writers: an access whose bytes a completed bulk load has replaced since cannot meet a later reader.
+"""Last writers: an access whose bytes something else has replaced since cannot meet a later reader.
 
-The access and the load were judged where the load was issued (write after write, write after read). A reader
-that has waited for the load sees the load's bytes, whatever older generic writes of the place still lack a fence.
+A completed bulk load: the access and the load were judged where the load was issued (write after write, write after
+read). A reader that has waited for the load sees the load's bytes, whatever older generic writes still lack a fence.
+
+Another role's stores, fenced and handed over: a role that has waited for the reader writes scratch data into its tile,
+and the tile's own writer fills it again for the next round. That the writer comes last follows from the phases of
+their barriers and from trip counts, which are not followed here; so this is a doubt about a hazard, not a proof.
 """
 
 from __future__ import annotations
 
+from ptxfence.analysis.conditions import disjoint
 from ptxfence.analysis.effects import Completion, Mode, SyncKind
-from ptxfence.analysis.events import Touch
+from ptxfence.analysis.events import Event, Touch
 from ptxfence.analysis.flow import Flow
 from ptxfence.analysis.paths import Paths
 from ptxfence.analysis.region import Region
@@ -37,6 +42,7 @@ class Overwrites:
             and step.event.effect.sync.kind is SyncKind.MBARRIER_WAIT
         ]
         self._cache: dict[tuple[int, int], bool] = {}
+        self._renewed: dict[tuple[int, int, int], Touch | None] = {}
 
     def retired(self, access: Touch, operation: Touch) -> bool:
         """Whether every path from the access to the (reading) operation waits for a load that replaces its bytes."""
@@ -65,6 +71,55 @@ class Overwrites:
         if any(t.region.bounded_by for t in loads):
             self.assumptions.setdefault(ASSUMPTION)
         return True
+
+    def renewed(self, access: Touch, operation: Touch, pending: int) -> Touch | None:
+        """A store of another role that may have replaced the written bytes, fenced, before the operation reads them.
+
+        `pending` are the accesses (bits) that reach the operation unfenced. Required: all ways to the access wait for
+        the end of the operation, and all ways from it to the operation wait for the other store.
+        """
+        key = (access.number, operation.number, pending)
+        if key not in self._renewed:
+            self._renewed[key] = self._renewing(access, operation, pending)
+        return self._renewed[key]
+
+    def _renewing(self, access: Touch, operation: Touch, pending: int) -> Touch | None:
+        conflicts = self.flow.conflicts
+        masks = conflicts.operations[operation.number]
+        fenced = masks.near & masks.writes & ~pending
+        for _, store in conflicts.touches_of(fenced):
+            apart = disjoint(store.threads, access.threads)
+            if apart and store.region.holds(operation.region) and self._handed(store, access, operation):
+                return store if self._follows(access, operation) else None
+        return None
+
+    def _handed(self, store: Touch, access: Touch, operation: Touch) -> bool:
+        """Whether all ways from the access to the operation pass a wait for something that follows the store."""
+        told = frozenset(
+            wait
+            for wait, waiter in self.flow.handoffs.waiters.items()
+            for group in waiter.groups
+            if any(self.paths.reaches(store.index, release.index, leap=False) for release in group)
+        )
+        return not self.paths.reaches(access.index, operation.index, told)
+
+    def _follows(self, access: Touch, operation: Touch) -> bool:
+        """Whether every thread waits for the end of the operation before it makes the access."""
+        cfg = self.flow.cfg
+        block = cfg.block_of(access.index)
+        for wait in self._waits:
+            at = cfg.block_of(wait.index)
+            first = wait.index < access.index if at == block else cfg.dominates(at, block)
+            if first and self._ended_by(wait, operation):
+                return True
+        return False
+
+    def _ended_by(self, wait: Event, operation: Touch) -> bool:
+        """Whether the wait is for a commit of the thread that issues the operation, later than the operation."""
+        waiter = self.flow.handoffs.waiters.get(wait.index)
+        releases = [r for group in waiter.groups for r in group] if waiter is not None else []
+        commits = (r for r in releases if r.effect.sync and r.effect.sync.kind is SyncKind.TCGEN05_COMMIT)
+        return any(self.paths.reaches(operation.index, commit.index, leap=False) for commit in commits)
 
     def _barrier(self, load: Touch) -> Region:
         assert load.access.mbarrier is not None

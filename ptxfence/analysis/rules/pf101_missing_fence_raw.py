@@ -9,6 +9,11 @@ RULE = Rule(
     id="PF101",
     name="missing-fence-raw",
     severity=Severity.ERROR,
+    conditions=(
+        "`warning`, with confidence `possible`, where the storing thread has waited for the asynchronous operation and "
+        "another role writes all the bytes again, fences them and hands them over before the operation reads: that the "
+        "role comes last is then a matter of barrier phases, which are not followed."
+    ),
     summary="Data written by ordinary stores is read by an asynchronous operation without a proxy fence between.",
     why="""\
 Ordinary stores go through the generic proxy; bulk and tensor copies, `wgmma` and `tcgen05.mma` read shared memory

@@ -10,6 +10,7 @@ from ptxfence import __version__
 from ptxfence.analysis.report import Finding, KernelReport, Place, Verdict
 from ptxfence.analysis.rules.remedies import remedy
 from ptxfence.cli.formats.run import Run
+from ptxfence.cli.formats.segments import clauses
 from ptxfence.cli.formats.sources import source_line
 from ptxfence.triage.result import FileResult
 
@@ -96,7 +97,7 @@ def _finding(finding: Finding, result: FileResult) -> Iterator[str]:
         f'<div class="head"><span class="badge">{level}</span> <b>{finding.rule} {finding.name}</b> '
         f'<span class="dim">{finding.confidence.value}{cause}, id {finding.id}</span></div>'
     )
-    yield f"<p>{escape(finding.message)}</p>"
+    yield f"<p>{escape('; '.join(clauses(finding)))}</p>"
     for label, place in zip(("first", "then"), (finding.first, finding.second), strict=True):
         if place is not None:
             yield from _place(label if finding.second else "", place, result)

@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from typing import IO
+from typing import IO, TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ptxfence.analysis.report import Finding
 
 Segment = tuple[str, str]
 Line = list[Segment]
+
+
+def clauses(finding: Finding) -> list[str]:
+    """The message by clauses, without the one that says where to insert what: the fix of the report says it."""
+    found = finding.message.split("; ")
+    return [clause for clause in found if not (finding.fix and clause.startswith("insert "))]
 
 
 def plain(lines: list[Line]) -> str:

@@ -7,7 +7,7 @@ import re
 from ptxfence.analysis.report import Finding, KernelReport, Place, Severity, Verdict
 from ptxfence.analysis.rules.remedies import remedy
 from ptxfence.cli.formats.run import Run
-from ptxfence.cli.formats.segments import Line, plain
+from ptxfence.cli.formats.segments import Line, clauses, plain
 from ptxfence.cli.formats.sources import source_line
 from ptxfence.triage.result import FileResult
 from ptxfence.triage.summary import Summary
@@ -77,7 +77,7 @@ def _finding(finding: Finding, result: FileResult) -> list[Line]:
             (f" in kernel {finding.kernel}", ""),
             (_tags(finding), "dim"),
         ],
-        *_clauses(finding),
+        *([(f"    {clause}", "")] for clause in clauses(finding)),
     ]
     if finding.second is None:
         lines.extend(_place("", finding.first, result, style))
@@ -89,12 +89,6 @@ def _finding(finding: Finding, result: FileResult) -> list[Line]:
     lines.extend(_advice(finding, result))
     lines.append([])
     return lines
-
-
-def _clauses(finding: Finding) -> list[Line]:
-    """The message, a clause a line; where to insert stands with the advice."""
-    clauses = finding.message.split("; ")
-    return [[(f"    {clause}", "")] for clause in clauses if not (finding.fix and clause.startswith("insert "))]
 
 
 def _tags(finding: Finding) -> str:
