@@ -170,6 +170,15 @@ def test_text_says_what_where_and_what_to_do(mixed: Any):
     assert line[caret.index("^") :].startswith("@%p0 cp.async.bulk")
 
 
+@pytest.mark.parametrize("name", ["text", "html"])
+def test_where_to_insert_what_is_said_once(name: str):
+    message = "one writes; another reads; insert `fence.proxy.async.shared::cta;` before line 6"
+    text = render(name, run_of(result(finding(message=message))))
+    assert text.count("before line 6") == 1
+    text = render(name, run_of(result(finding(message=message, fix=None))))
+    assert text.count("before line 6") == 1
+
+
 def test_text_cuts_long_lines():
     long = "    " + "x" * 300 + " wgmma.mma_async.sync {%f0}, %rd1;"
     second = Place(3, 7, 306, "wgmma.mma_async.sync {%f0}, %rd1;")
