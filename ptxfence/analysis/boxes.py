@@ -52,10 +52,12 @@ class Boxes:
 
     @cached_property
     def _effects(self) -> list[tuple[int, Effect]]:
+        cfg = self._values.cfg
+        relevant = {opcode for opcode in cfg.opcodes if lookup(opcode).relevant}
         return [
             (i.index, effect(i.opcode, i.operands))
-            for i in self._values.cfg.instructions
-            if lookup(i.opcode).relevant and self._values.cfg.block_of(i.index) in self._values.cfg.rank
+            for i in cfg.instructions
+            if i.opcode in relevant and cfg.home[i.index] in cfg.rank
         ]
 
     @cached_property

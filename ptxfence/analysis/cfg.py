@@ -56,9 +56,8 @@ class Cfg:
 
     def _leaders(self) -> list[int]:
         starts = {0, *self.function.labels.values()}
-        for instruction in self.instructions:
-            if lookup(instruction.opcode).flow not in (Flow.NEXT, Flow.CALL):
-                starts.add(instruction.index + 1)
+        leaving = {code for code in self.opcodes if lookup(code).flow not in (Flow.NEXT, Flow.CALL)}
+        starts.update([i.index + 1 for i in self.instructions if i.opcode in leaving])
         starts.discard(len(self.instructions))
         return sorted(starts) if self.instructions else []
 
@@ -97,6 +96,11 @@ class Cfg:
         if last.guard:
             targets += follow
         return tuple(dict.fromkeys(targets))
+
+    @cached_property
+    def opcodes(self) -> frozenset[str]:
+        """The distinct opcodes of the function."""
+        return frozenset([instruction.opcode for instruction in self.instructions])
 
     @cached_property
     def order(self) -> tuple[int, ...]:

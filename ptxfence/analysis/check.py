@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 
 from ptxfence.analysis import globalmem, inflight, pdl, published, tensormaps
 from ptxfence.analysis.advice import advise
@@ -89,8 +90,10 @@ class _Kernel:
         self.file = file
         self.module = module
         self.function: Routine = function
-        if any(lookup(i.opcode).flow is Control.CALL for i in function.instructions):
+        self.opcodes = Counter([i.opcode for i in function.instructions])
+        if any(lookup(opcode).flow is Control.CALL for opcode in self.opcodes):
             self.function = Inlined(module, function)
+            self.opcodes = Counter([i.opcode for i in self.function.instructions])
         self.begin = time.perf_counter()
         self.deadline = None if timeout is None else self.begin + timeout
         self.reasons: dict[str, int | None] = {}  # what stopped the proof, and the instruction
@@ -158,24 +161,28 @@ class _Kernel:
 
     def _count(self) -> Counts:
         generic = asynchronous = fences = 0
-        for instruction in self.function.instructions:
-            what = lookup(instruction.opcode)
+        for opcode, times in self.opcodes.items():
+            what = lookup(opcode)
             if not what.relevant:
                 continue
             proxies = {access.proxy for access in what.accesses}
-            asynchronous += Proxy.ASYNC in proxies
-            generic += Proxy.GENERIC in proxies and Proxy.ASYNC not in proxies
-            fences += any(fence.kind is FenceKind.ASYNC for fence in what.fences)
+            asynchronous += times * (Proxy.ASYNC in proxies)
+            generic += times * (Proxy.GENERIC in proxies and Proxy.ASYNC not in proxies)
+            fences += times * any(fence.kind is FenceKind.ASYNC for fence in what.fences)
         return Counts(generic, asynchronous, fences, len(self.function.instructions))
 
     def _has_mbarriers(self) -> bool:
-        syncs = (lookup(instruction.opcode).sync for instruction in self.function.instructions)
+        syncs = (lookup(opcode).sync for opcode in self.opcodes)
         return any(sync is not None and sync.kind is SyncKind.MBARRIER_INIT for sync in syncs)
 
     def _unknowns(self) -> bool:
         """Names what no proof can step over: instructions the table does not know and calls."""
-        for instruction in self.function.instructions:
-            what = lookup(instruction.opcode)
+        effects = {opcode: lookup(opcode) for opcode in self.opcodes}
+        barring = {o for o, e in effects.items() if e.knowledge is Knowledge.UNKNOWN or e.flow is Control.CALL}
+        for instruction in self.function.instructions if barring else ():
+            if instruction.opcode not in barring:
+                continue
+            what = effects[instruction.opcode]
             if what.knowledge is Knowledge.UNKNOWN:
                 self._unknown(instruction.index)
             elif what.flow is Control.CALL:

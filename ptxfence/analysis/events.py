@@ -80,7 +80,8 @@ class Events:
         self.values = values
         self.touches: list[Touch] = []
         self.unknown: list[int] = []
-        effects = [lookup(opcode) for opcode in {i.opcode for i in cfg.instructions}]
+        effects = [lookup(opcode) for opcode in cfg.opcodes]
+        self._relevant = frozenset(what.opcode for what in effects if what.relevant)
         syncs = (what.sync for what in effects)
         self._reuses_barriers = any(s is not None and s.kind is SyncKind.MBARRIER_INVAL for s in syncs)
         self._with_globals = any(_bulk_reads(what) for what in effects)
@@ -143,13 +144,9 @@ class Events:
         return next(e for e in self.by_block[self.cfg.block_of(index)] if e.index == index)
 
     def _block_events(self, block: int) -> list[Event]:
-        found: list[Event] = []
-        bounds = self.cfg.blocks[block]
-        for instruction in self.cfg.instructions[bounds.start : bounds.end]:
-            quick = lookup(instruction.opcode)
-            if quick.relevant and (event := self._event(instruction.index)) is not None:
-                found.append(event)
-        return found
+        bounds, relevant = self.cfg.blocks[block], self._relevant
+        indices = [i.index for i in self.cfg.instructions[bounds.start : bounds.end] if i.opcode in relevant]
+        return [event for index in indices if (event := self._event(index)) is not None]
 
     def _event(self, index: int) -> Event | None:
         instruction = self.cfg.instructions[index]

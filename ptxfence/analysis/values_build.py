@@ -1,7 +1,8 @@
 """From instructions to expressions: `Builder.register` gives the node that a register holds at a place.
 
-Pull-only and iterative: an explicit stack demands operands first, so that program length is no limit. Instructions
-that no rule understands become variables of their own (`ld@17`), equal only to themselves.
+Pull-only: an instruction asks for its operands, to a depth; beyond it, and around loops, an explicit stack demands
+operands first, so that program length is no limit. Instructions that no rule understands become variables of their
+own (`ld@17`), equal only to themselves.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from ptxfence.analysis.values_nodes import Node
 from ptxfence.analysis.values_ops import HANDLERS, fits
 from ptxfence.analysis.values_solve import PhiArgs, Solver
 from ptxfence.analysis.values_sources import Sources
-from ptxfence.analysis.values_special import Launch, is_uniform_name, special_register
+from ptxfence.analysis.values_special import SPECIAL, Launch, is_uniform_name, special_register
 from ptxfence.analysis.values_ssa import Definition, Definitions
 from ptxfence.grammar.instruction import Instruction
 from ptxfence.grammar.model import Address, Immediate, Negated, Operand, Pair, Register, Symbol, Variable, Vector
@@ -30,6 +31,7 @@ from ptxfence.grammar.parse import Module
 Ref = tuple[int, str] | tuple[str, int]
 
 _CLUSTER = (SyncKind.CLUSTER_ARRIVE, SyncKind.CLUSTER_WAIT)
+DEEPEST = 60  # instructions that ask for their operands inside each other, eight Python calls each at most
 DYNAMIC_ALIGN = 1024  # compilers place dynamic shared memory so, and swizzled tiles need it
 
 
@@ -50,6 +52,7 @@ class Builder:
         self._open_phis: dict[Ref, Node] = {}
         self._built_in_cycle: list[Ref] = []
         self._dropped = 0
+        self._depth = 0
         self._uniform: dict[Node, bool] = {}
         self.relies_on_alone = False  # whether some address is another CTA's in a larger cluster only
 
@@ -68,8 +71,7 @@ class Builder:
 
     def register(self, name: str, index: int, component: str = "") -> Node:
         """The value of a register as instruction `index` reads it."""
-        special = special_register(self, name, component)
-        if special is not None:
+        if name in SPECIAL and (special := special_register(self, name, component)) is not None:
             return special
         ref = self._ref(name, self.definitions.reaching(name, index))
         return self._undefined(name) if ref is None else self._demand(ref)
@@ -136,6 +138,17 @@ class Builder:
         found = self._memo.get(ref) or self._open_phis.get(ref)
         if found is not None:
             return found
+        if not isinstance(ref[0], str) and not self._open_phis and self._depth < DEEPEST:
+            self._depth += 1
+            try:
+                found = self._memo[ref] = self._make(ref[0], str(ref[1]))
+            finally:
+                self._depth -= 1
+            return found
+        return self._by_stack(ref)
+
+    def _by_stack(self, ref: Ref) -> Node:
+        """As `_demand`, to any depth and through loops."""
         stack: list[Ref] = [ref]
         opened: dict[Ref, int] = {}
         visited: dict[Ref, int] = {}  # operands were demanded when so many nodes had been dropped

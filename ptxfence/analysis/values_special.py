@@ -53,7 +53,7 @@ _VARYING = {
 _CHANGING = frozenset(
     ("%clock", "%clock_hi", "%clock64", "%globaltimer", "%globaltimer_lo", "%globaltimer_hi", "%smid", "%warpid")
 )
-_SPECIAL = frozenset(("%tid", "%ntid", "%laneid", *_UNIFORM, *_VARYING)) - _CHANGING
+SPECIAL = frozenset(("%tid", "%ntid", "%laneid", *_UNIFORM, *_VARYING)) - _CHANGING
 
 
 class Launch:
@@ -80,7 +80,7 @@ def _three(values: tuple[int, ...]) -> tuple[int, int, int]:
 
 def special_register(builder: Builder, name: str, component: str) -> Node | None:
     """The node of a special register, None for any other name."""
-    if name not in _SPECIAL:
+    if name not in SPECIAL:
         return None
     graph, launch = builder.graph, builder.launch
     axis = "xyz".find(component) if component else 0

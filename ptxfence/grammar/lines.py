@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from functools import cached_property
+from itertools import accumulate
 
 from ptxfence.errors import PtxSyntaxError
 
+FEW = 16
 _LINE_END = re.compile(r"\r\n|\n|\r")
 
 
@@ -17,13 +19,19 @@ class Lines:
     def __init__(self, text: str, filename: str) -> None:
         self.text = text
         self.filename = filename
+        self._asked = 0
 
     @cached_property
     def _starts(self) -> list[int]:
+        if "\r" not in self.text:
+            return [0, *accumulate(len(line) + 1 for line in self.text.split("\n")[:-1])]
         return [0, *(match.end() for match in _LINE_END.finditer(self.text))]
 
     def position(self, offset: int) -> tuple[int, int]:
         """Line and column of a character."""
+        if self._asked < FEW and "\r" not in self.text:  # counting is quicker than a table for so few
+            self._asked += 1
+            return self.text.count("\n", 0, offset) + 1, offset - self.text.rfind("\n", 0, offset)
         line = bisect_right(self._starts, offset)
         return line, offset - self._starts[line - 1] + 1
 
