@@ -39,28 +39,69 @@ class Shape:
     before: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What an address is, apart from its constant part: shared by all accesses that differ in that alone."""
+
+    space: Space
+    base: Base | None
+    spans: Value
+    terms: tuple[Term, ...] | None
+    based: bool
+    peer: bool
+    slots: dict[int, tuple[int, int]]  # by size
+
+
 def region_of(values: Values, index: int, node: Node, shape: Shape) -> Region:
     """The region of an access at address `node`."""
     env = values.env_at(index)
-    value = values.solver.under(node, env)
-    space, base, spans, peer = _resolve(values, node, value, shape.space)
-    if base is None or spans is None:
+    place, const = _shared_place(values, env, node, shape.space)
+    space, base, peer = place.space, place.base, place.peer
+    if base is None:
         return Region(space, base, width=shape.width, peer=peer, lost=lost_at(values, node, index))
-    lo, hi = bounds(spans)
-    terms, origin = _terms(values, node, env, base)
+    lo, hi = bounds(place.spans)
+    lo, hi = lo + const, hi + const
+    terms, origin = place.terms, node.const if place.based else None
     limit = UNBOUNDED if space in SHARED else 1 << 40
     if hi - lo >= limit or abs(lo) >= limit:
         lost = lost_at(values, node, index)
         return Region(space, base, width=shape.width, peer=peer, lost=lost, terms=terms, origin=origin)
     if shape.size is None:
         return Region(space, base, lo, None, peer=peer, terms=terms, origin=origin, lost=index)
-    step, span = _slots(spans, terms, shape.size)
-    if step and terms is not None and (lo - _start(terms, origin)) % step:  # the first slot begins elsewhere
-        step, span = 0, 0
+    found = place.slots.get(shape.size)
+    if found is None:
+        found = _slots(place.spans, terms, shape.size)
+        if found[0] and terms is not None and (lo - _start(terms, origin)) % found[0]:  # the first begins elsewhere
+            found = 0, 0
+        place.slots[shape.size] = found
+    step, span = found
     exact = shape.exact and terms is not None
     return Region(
-        space, base, lo - shape.before, hi + shape.size, step, shape.width, exact, origin, terms, peer, span=span
+        space, base, lo - shape.before, hi + shape.size, step, shape.width, exact, origin, terms, peer, None, "", span
     )  # fmt: skip
+
+
+def _shared_place(values: Values, env: Env, node: Node, space: Space) -> tuple[Place, int]:
+    """The place of an address, and the constant that its spans do not hold."""
+    if not node.const:
+        return _find(values, env, node, space), 0
+    key = (env, node.terms, space)
+    place = values.places.get(key)
+    if place is None:
+        rest = values.builder.graph.form(0, node.terms)
+        if len(values.solver.under(rest, env)) != 1:  # a null pointer among several is told by its constant
+            return _find(values, env, node, space), 0
+        place = values.places[key] = _find(values, env, rest, space)
+    return place, node.const
+
+
+def _find(values: Values, env: Env, node: Node, space: Space) -> Place:
+    value = values.solver.under(node, env)
+    space, base, spans, peer = _resolve(values, node, value, space)
+    if base is None or spans is None:
+        return Place(space, None, (), None, False, peer, {})
+    terms, based = _terms(values, node, env, base)
+    return Place(space, base, spans, terms, based, peer, {})
 
 
 def _resolve(values: Values, node: Node, value: Value, space: Space) -> tuple[Space, Base | None, Value | None, bool]:
@@ -151,9 +192,9 @@ def lost_at(values: Values, node: Node, index: int) -> int:
     return best
 
 
-def _terms(values: Values, node: Node, env: Env, base: Base) -> tuple[tuple[Term, ...] | None, int | None]:
-    """The linear form of the offset, None where the base is not a plain part of it."""
-    const, parts = (node.const, node.terms) if node.op == "lin" else (0, ((node, 1),))
+def _terms(values: Values, node: Node, env: Env, base: Base) -> tuple[tuple[Term, ...] | None, bool]:
+    """The linear form of the offset, None where the base is not a plain part of it; whether it is."""
+    parts = node.terms if node.op == "lin" else ((node, 1),)
     terms: list[Term] = []
     based = False
     for atom, k in parts:
@@ -173,7 +214,7 @@ def _terms(values: Values, node: Node, env: Env, base: Base) -> tuple[tuple[Term
             step = gcd(step, span.step, span.lo - lo)
         name, varies, defs = values.guards.identity(atom)
         terms.append(Term(name, k, lo, hi, varies, step or 1, defs))
-    return (tuple(terms), const) if based else (None, None)
+    return (tuple(terms), True) if based else (None, False)
 
 
 def slots(region: Region, size: int) -> tuple[int, int]:

@@ -16,11 +16,11 @@ from ptxfence.analysis.guards import Guards
 from ptxfence.analysis.inline import Routine
 from ptxfence.analysis.isa import lookup
 from ptxfence.analysis.region import Region
-from ptxfence.analysis.regions import Shape, region_of
+from ptxfence.analysis.regions import Place, Shape, region_of
 from ptxfence.analysis.values_build import Builder
 from ptxfence.analysis.values_domain import Value, bounds, plain, single
 from ptxfence.analysis.values_env import EMPTY, Env
-from ptxfence.analysis.values_nodes import Node
+from ptxfence.analysis.values_nodes import Node, Terms
 from ptxfence.analysis.values_solve import Solver
 from ptxfence.grammar.parse import Module
 
@@ -44,6 +44,7 @@ class Values:
         self._edge_envs: dict[tuple[int, int], Env] = {}
         self._regions: dict[int, list[tuple[Access, Region]]] = {}
         self._barriers: dict[tuple[int, int], Region] = {}
+        self.places: dict[tuple[Env, Terms, Space], Place] = {}
 
     # --- conditions ------------------------------------------------------------------------------
 

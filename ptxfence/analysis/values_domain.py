@@ -101,6 +101,8 @@ def single(value: Value) -> int | None:
 
 def plain(value: Value) -> bool:
     """Whether no span has a base."""
+    if len(value) == 1:
+        return not value[0].base
     return not any(span.base for span in value)
 
 
