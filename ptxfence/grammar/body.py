@@ -238,7 +238,7 @@ class Body:
         known = where.memo.get(name)
         if known is not None:
             return known
-        found = where.find(name, offset)
+        found = where.plain(name) or where.find(name, offset)
         if isinstance(found, Symbol) and found.name in self.statics and found.name in self.repeated():
             found = Symbol(f"{found.name}@{self.function}")
         elif found is None:

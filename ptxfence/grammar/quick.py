@@ -12,13 +12,11 @@ from ptxfence.grammar.lexical import NAME
 from ptxfence.grammar.model import Address, Immediate, Negated, Operand, Pair, Register, Sink, Symbol, Vector
 
 _NUMBER = r"[1-9]\d{0,15}+|0x[0-9a-fA-F]{1,12}+|0"
-_SINGLE = re.compile(
-    rf"({NAME})(?:\.([xyzw])|\s*+\|\s*+({NAME}))?\Z"
-    rf"|(-?)({_NUMBER})\Z"
-    rf"|\[\s*+({NAME})\s*+(?:\+\s*+(-?)({_NUMBER})\s*+)?\]\Z"
-    rf"|_\s*+\|\s*+({NAME})\Z"
-    rf"|!\s*+({NAME})\Z",
-    re.ASCII,
+_WORD = re.compile(rf"{NAME}\Z", re.ASCII)
+_LITERAL = re.compile(rf"(-?)({_NUMBER})\Z", re.ASCII)
+_ADDRESS = re.compile(rf"\[\s*+({NAME})\s*+(?:\+\s*+(-?)({_NUMBER})\s*+)?\]\Z", re.ASCII)
+_RARE = re.compile(
+    rf"({NAME})\.([xyzw])\Z|({NAME})\s*+\|\s*+({NAME})\Z|_\s*+\|\s*+({NAME})\Z|!\s*+({NAME})\Z", re.ASCII
 )
 _VECTOR = re.compile(r"\s*+(?:\{([^{}\[\]\"/()|.!-]++)\}|([^{},]++))\s*+(,|\Z)", re.ASCII)
 _BLANK = " \t\n\r\f\v"
@@ -47,29 +45,35 @@ def quick(text: str, resolve: Resolve, known: Known) -> tuple[Operand, ...] | No
 
 def _single(word: str, resolve: Resolve, known: Known) -> Operand | None:
     """One operand that is no vector."""
-    match = _SINGLE.match(word)
-    if match is None or _RESERVED in word:
-        return None
-    name, component, second, minus, number, base, sign, offset, sunk, negated = match.groups()
-    if base is not None:
+    if _WORD.match(word) and not word.startswith(_RESERVED):
+        return resolve(word)
+    if (match := _ADDRESS.match(word)) is not None:
+        base, sign, offset = match.groups()
+        if base.startswith(_RESERVED):
+            return None
         moved = int(offset, 0) if offset else 0
         return _address(known.get(base) or resolve(base), -moved if sign else moved)
-    if number is not None:
-        literal = Immediate(-int(number, 0) if minus else int(number, 0))
+    if (match := _LITERAL.match(word)) is not None:
+        literal = Immediate(-int(match[2], 0) if match[1] else int(match[2], 0))
         if len(_literals) < _MOST:
             _literals[word] = literal
         return literal
+    match = None if _RESERVED in word else _RARE.match(word)
+    return None if match is None else _rare(match, resolve)
+
+
+def _rare(match: re.Match[str], resolve: Resolve) -> Operand | None:
+    """A component, a pair or a negated predicate."""
+    whole, component, first, second, sunk, negated = match.groups()
+    if component is not None:
+        base = resolve(whole)
+        return Register(base.name, component) if isinstance(base, (Register, Symbol)) else None
+    if second is not None:
+        return Pair(resolve(first), resolve(second))
     if sunk is not None:
         return Pair(_SINK, resolve(sunk))
-    if negated is not None:
-        operand = known.get(negated) or resolve(negated)
-        return Negated(operand) if isinstance(operand, Register) else None
-    first = known.get(name) or resolve(name)
-    if second is not None:
-        return Pair(first, resolve(second))
-    if component is not None:
-        return Register(first.name, component) if isinstance(first, (Register, Symbol)) else None
-    return first
+    operand = resolve(negated)
+    return Negated(operand) if isinstance(operand, Register) else None
 
 
 def _address(base: Operand, offset: int) -> Operand:

@@ -85,6 +85,16 @@ class Scope:
             digits = digits[1:]
         return None
 
+    def plain(self, name: str) -> Register | None:
+        """What `find` gives for the usual name: a register of a range of the outermost scope. Hot."""
+        if self.index or self.late:
+            return None
+        stem = name.rstrip("0123456789")
+        known, digits = self.ranges.get(stem), name[len(stem) :]
+        if known is None or not digits or digits[0] == "0" or int(digits) >= known[0] or name in self.registers:
+            return None
+        return Register(name)
+
     def find(self, name: str, offset: int) -> Operand | None:
         """The operand that `name` means at `offset`; None where nothing in the function declares it."""
         scope: Scope | None = self
