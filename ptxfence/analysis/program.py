@@ -83,7 +83,7 @@ class Program:
             masks[touch.threads] = masks.get(touch.threads, 0) | 1 << number
         self._makers = tuple((mask, threads) for threads, mask in masks.items())
         self._within: dict[ThreadSet, int] = {}
-        self._beyond: dict[tuple[int, int], int] = {}
+        self._beyond: dict[ThreadSet, int] = {}
         return tuple((mask, threads) for mask, threads in self._makers if threads)
 
     def _group_depth(self) -> int:
@@ -129,26 +129,26 @@ class Program:
 
     def _made_within(self, threads: ThreadSet) -> int:
         """Accesses whose threads are all among `threads`."""
-        inside = varying(threads)
-        if inside not in self._within:
-            outside = 0
+        if threads not in self._within:
+            inside, outside = varying(threads), 0
             for mask, accessor in self._makers:
                 outside |= 0 if subset(accessor, inside) else mask
-            self._within[inside] = ~outside
-        return self._within[inside]
+            self._within[threads] = ~outside
+        return self._within[threads]
 
     def _made_beyond(self, threads: ThreadSet) -> int:
         """Accesses of other warps than the one warp whose thread runs a step; 0 where several warps may."""
-        span = warp_range(threads)
-        if span is None or span[1] - span[0] != WARP:
-            return 0
-        if span not in self._beyond:
-            found = 0
-            for mask, accessor in self._makers:
-                lo, hi = warp_range(accessor) or (0, self.events.values.builder.launch.threads or MOST_THREADS)
-                found |= mask if lo < span[0] or hi > span[1] else 0
-            self._beyond[span] = found
-        return self._beyond[span]
+        if threads not in self._beyond:
+            span = warp_range(threads)
+            self._beyond[threads] = 0 if span is None or span[1] - span[0] != WARP else self._outside(*span)
+        return self._beyond[threads]
+
+    def _outside(self, first: int, last: int) -> int:
+        found = 0
+        for mask, accessor in self._makers:
+            lo, hi = warp_range(accessor) or (0, self.events.values.builder.launch.threads or MOST_THREADS)
+            found |= mask if lo < first or hi > last else 0
+        return found
 
     def hop(self, block: int) -> int:
         """The block where something happens next: empty blocks with one way out are passed over."""
