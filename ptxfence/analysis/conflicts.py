@@ -9,7 +9,7 @@ from functools import cached_property
 from ptxfence.analysis.effects import Access, Completion, Matrix, Mode, Proxy, Role
 from ptxfence.analysis.events import SHARED, Events, Touch, in_order
 from ptxfence.analysis.region import Region
-from ptxfence.analysis.regions import Overlap, overlap
+from ptxfence.analysis.regions import Outline, Overlap, outline, overlap
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +31,7 @@ class Operation:
     crosses: bool = False  # it touches both CTAs' memory
 
 
+NOWHERE = Outline(0, (), 1)
 UNBOUNDED, POSSIBLE, CERTAIN = 1, 2, 3
 """How sure an overlap is; 0 is none."""
 
@@ -41,16 +42,18 @@ class _Places:
     def __init__(self) -> None:
         self._numbers: dict[Region, int] = {}
         self._regions: list[Region] = []
+        self._outlines: list[Outline] = []
 
     def of(self, region: Region) -> int:
         number = self._numbers.setdefault(region, len(self._regions))
         if number == len(self._regions):
             self._regions.append(region)
+            self._outlines.append(outline(region) if region.bounded else NOWHERE)
         return number
 
     def rank(self, first: int, second: int) -> int:
         a, b = self._regions[first], self._regions[second]
-        how = overlap(a, b)
+        how = overlap(a, b, (self._outlines[first], self._outlines[second]))
         if how is Overlap.NO:
             return 0
         if not (a.bounded and b.bounded):

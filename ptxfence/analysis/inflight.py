@@ -175,7 +175,10 @@ def unobserved(context: Context) -> Iterator[Finding]:
         yield _finding(context, flying, reuse, 0, f" {slots} rounds of the loop later")
     yield from _unshared(context, tracked, reuses)
     yield from _unwaited(context, telling, tracked, reuses)
-    tracked = [t for t in tracked if _may_fly(context, telling, t, reuses)]
+    by_region: dict[Region, list[Touch]] = {}
+    for touch in reuses:
+        by_region.setdefault(touch.region, []).append(touch)
+    tracked = [t for t in tracked if _may_fly(context, telling, t, by_region)]
     if not tracked or not reuses:
         return
     conflicts = Conflicts(events, tracked, reuses, clash)
@@ -227,11 +230,13 @@ def _concurrent(context: Context, flying: Touch, reuse: Touch) -> bool:
     return not disjoint(uniform_part(flying.threads), uniform_part(reuse.threads))
 
 
-def _may_fly(context: Context, telling: _Telling, flying: Touch, reuses: list[Touch]) -> bool:
+def _may_fly(
+    context: Context, telling: _Telling, flying: Touch, reuses: Mapping[Region, list[Touch]]
+) -> bool:
     """Whether the flow has to decide: some way leads from the operation to a provable reuse without a plain wait."""
-    clashing = (r for r in reuses if clash(flying.access, r.access) and r.index != flying.index)
-    comes = context.witness.paths.comes
-    meets = [r for r in clashing if comes(flying.index, r.index) and provable(flying.region, r.region)]
+    near = (touches for region, touches in reuses.items() if provable(flying.region, region))
+    clashing = (r for touches in near for r in touches if clash(flying.access, r.access) and r.index != flying.index)
+    meets = [r for r in clashing if context.witness.paths.comes(flying.index, r.index)]
     if not meets:
         return False
     if flying.access.completion not in GROUPS:

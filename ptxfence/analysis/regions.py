@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 from math import gcd
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ptxfence.analysis.effects import Space
 from ptxfence.analysis.isa import effect
@@ -250,12 +251,19 @@ class Overlap(Enum):
     CERTAIN = 2
 
 
-Linear = tuple[int, list[tuple[int, int, str]]]  # constant; (coefficient, largest multiple, variable or "")
+class Outline(NamedTuple):
+    """Where a region's instances start: a constant and terms (coefficient, largest multiple, variable or "") over
+    variables that count from 0; and how wide one is."""
+
+    const: int
+    terms: tuple[tuple[int, int, str], ...]
+    width: int
 
 
-def overlap(a: Region, b: Region) -> Overlap:
-    """Any thread's bytes of `a` with any thread's bytes of `b`, in any iterations."""
-    return _compare(a, b, False)
+def overlap(a: Region, b: Region, outlines: tuple[Outline, Outline] | None = None) -> Overlap:
+    """Any thread's bytes of `a` with any thread's bytes of `b`, in any iterations. `outlines` of the two, where the
+    caller compares them often."""
+    return _compare(a, b, False, outlines)
 
 
 def other_thread_overlap(a: Region, b: Region) -> Overlap:
@@ -287,7 +295,7 @@ def _place(a: Region) -> tuple[int, int] | None:
     return start, start + a.width
 
 
-def _compare(a: Region, b: Region, same: bool) -> Overlap:
+def _compare(a: Region, b: Region, same: bool, outlines: tuple[Outline, Outline] | None = None) -> Overlap:
     if a.base is None or b.base is None:
         return Overlap.MAYBE
     if a.base != b.base:
@@ -299,40 +307,41 @@ def _compare(a: Region, b: Region, same: bool) -> Overlap:
         return Overlap.NO
     if not (a.bounded and b.bounded):
         return Overlap.MAYBE
-    if not _meets(a, b, same):
+    left, right = outlines or (outline(a), outline(b))
+    if not _meets(left, right, same):
         return Overlap.NO
     return Overlap.CERTAIN if not (a.peer or b.peer) and (covers(a, b) or covers(b, a)) else Overlap.MAYBE
 
 
-def _linear(region: Region) -> Linear:
-    """Starts of the region's instances as a linear form over variables that count from 0."""
+def outline(region: Region) -> Outline:
+    """The outline of a bounded region."""
     assert region.lo is not None and region.hi is not None
+    wide = max(1, region.width or region.hi - region.lo)
     if region.terms is None or region.origin is None:
         width = region.width if region.exact or not region.span else region.span
         last = region.hi - region.lo - max(width, 1)
         step = region.step or 1
-        return region.lo, [(step, last // step, "")] if last > 0 else []
+        return Outline(region.lo, ((step, last // step, ""),) if last > 0 else (), wide)
     const = region.origin
     terms: list[tuple[int, int, str]] = []
     for t in region.terms:
         const += t.scale * t.lo
         if t.hi > t.lo:
             terms.append((t.scale * t.step, (t.hi - t.lo) // t.step, t.variable))
-    return const, terms
+    return Outline(const, tuple(terms), wide)
 
 
-def _width(region: Region) -> int:
-    assert region.lo is not None and region.hi is not None
-    return max(1, region.width or region.hi - region.lo)
-
-
-def _meets(a: Region, b: Region, same: bool) -> bool:
+def _meets(a: Outline, b: Outline, same: bool) -> bool:
     """Whether some instances of the two share a byte, as far as the linear forms tell."""
-    left, right = _linear(a), _linear(b)
-    distance = left[0] - right[0]
+    apart = (*[(k, n) for k, n, _ in a.terms], *[(-k, n) for k, n, _ in b.terms])
+    return _reachable(a.const - b.const, _differences(a, b) if same else apart, 1 - a.width, b.width - 1)
+
+
+def _differences(a: Outline, b: Outline) -> tuple[tuple[int, int], ...]:
+    """Terms of the difference of two starts of one thread in one iteration."""
     terms: list[tuple[int, int]] = []
-    others = {name: (k, n) for k, n, name in right[1] if name} if same else {}
-    for k, n, name in left[1]:
+    others = {name: (k, n) for k, n, name in b.terms if name}
+    for k, n, name in a.terms:
         if name in others:
             back, count = others.pop(name)
             if k != back:
@@ -340,30 +349,39 @@ def _meets(a: Region, b: Region, same: bool) -> bool:
         else:
             terms.append((k, n))
     terms += [(-k, n) for k, n in others.values()]
-    if not same:
-        terms += [(-k, n) for k, n, _ in right[1]]
-    else:
-        terms += [(-k, n) for k, n, name in right[1] if not name]
-    return _reachable(distance, terms, 1 - _width(a), _width(b) - 1)
+    terms += [(-k, n) for k, n, name in b.terms if not name]
+    return tuple(terms)
 
 
-def _reachable(const: int, terms: list[tuple[int, int]], lo: int, hi: int) -> bool:
+def _reachable(const: int, terms: tuple[tuple[int, int], ...], lo: int, hi: int) -> bool:
     """Whether `const + sum(k * x)`, `0 <= x <= n`, can lie in `[lo, hi]`: gaps between multiples of large strides."""
-    terms = sorted(terms, key=lambda t: -abs(t[0]))
-    low = const + sum(k * n for k, n in terms if k < 0)
-    high = const + sum(k * n for k, n in terms if k > 0)
+    lo, hi = lo - const, hi - const
+    low, high, cuts = _cuts(terms)
     if low > hi or high < lo:
         return False
-    stride = big_low = big_high = 0
-    for k, n in terms:
-        stride = gcd(stride, k)
-        move = k * n
-        big_low, big_high = big_low + min(0, move), big_high + max(0, move)
-        low, high = low - min(0, move), high - max(0, move)
+    for stride, big_low, big_high, low, high in cuts:
         first, last = max(lo - high, big_low), min(hi - low, big_high)
         if first > last or -(-first // stride) * stride > last:
             return False
     return True
+
+
+@lru_cache(maxsize=1 << 12)
+def _cuts(terms: tuple[tuple[int, int], ...]) -> tuple[int, int, tuple[tuple[int, int, int, int, int], ...]]:
+    """Least and greatest value of `sum(k * x)`; and for each number of largest terms the stride of their sum and its
+    bounds, and the bounds of the rest. Kept: accesses that differ in a constant share them."""
+    low = sum(k * n for k, n in terms if k < 0)
+    high = sum(k * n for k, n in terms if k > 0)
+    found: list[tuple[int, int, int, int, int]] = []
+    stride = big_low = big_high = 0
+    rest_low, rest_high = low, high
+    for k, n in sorted(terms, key=lambda t: -abs(t[0])):
+        stride = gcd(stride, k)
+        move = k * n
+        big_low, big_high = big_low + min(0, move), big_high + max(0, move)
+        rest_low, rest_high = rest_low - min(0, move), rest_high - max(0, move)
+        found.append((stride, big_low, big_high, rest_low, rest_high))
+    return low, high, tuple(found)
 
 
 def classes(regions: Sequence[Region]) -> list[list[int]]:

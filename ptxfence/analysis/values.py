@@ -44,6 +44,7 @@ class Values:
         self._edge_envs: dict[tuple[int, int], Env] = {}
         self._regions: dict[int, list[tuple[Access, Region]]] = {}
         self._barriers: dict[tuple[int, int], Region] = {}
+        self._threads: dict[int, ThreadSet] = {}
         self.places: dict[tuple[Env, Terms, Space], Place] = {}
 
     # --- conditions ------------------------------------------------------------------------------
@@ -185,4 +186,7 @@ class Values:
 
     def threads(self, index: int) -> ThreadSet:
         """Threads that execute the instruction: dominating branches and its own guard."""
-        return self.guards.threads(index)
+        found = self._threads.get(index)
+        if found is None:
+            found = self._threads[index] = self.guards.threads(index)
+        return found
