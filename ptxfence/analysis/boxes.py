@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 
 from ptxfence.analysis.effects import Access, Box, Effect, Mode, Role, Space
 from ptxfence.analysis.isa import effect, lookup
+from ptxfence.analysis.overlaps import Overlap, overlap
 from ptxfence.analysis.region import Base, Region
-from ptxfence.analysis.regions import Overlap, Shape, overlap, region_of, slots
+from ptxfence.analysis.regions import Shape, region_of, slots
 from ptxfence.analysis.values_nodes import Node
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from functools import cached_property
 
 from ptxfence.analysis.effects import Access, Completion, Matrix, Mode, Proxy, Role
 from ptxfence.analysis.events import SHARED, Events, Touch, in_order
+from ptxfence.analysis.overlaps import Outline, Overlap, outline, overlap
 from ptxfence.analysis.region import Region
-from ptxfence.analysis.regions import Outline, Overlap, outline, overlap
 
 
 @dataclass(frozen=True, slots=True)

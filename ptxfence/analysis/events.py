@@ -17,8 +17,8 @@ from ptxfence.analysis.conditions import ThreadSet
 from ptxfence.analysis.effects import Access, Effect, Knowledge, Mode, Order, Proxy, Role, Space, SyncKind
 from ptxfence.analysis.inline import Routine
 from ptxfence.analysis.isa import effect, lookup
+from ptxfence.analysis.overlaps import Overlap, overlap
 from ptxfence.analysis.region import Region
-from ptxfence.analysis.regions import Overlap, overlap
 from ptxfence.analysis.values import Values
 from ptxfence.grammar.parse import Module
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ptxfence.analysis.overlaps import Overlap, overlap
 from ptxfence.analysis.region import Region
-from ptxfence.analysis.regions import Overlap, overlap
 from ptxfence.analysis.universe import MOST_THREADS, TID
 
 

@@ -12,11 +12,11 @@ from ptxfence.analysis.effects import Completion, Mode, Role
 from ptxfence.analysis.events import Touch
 from ptxfence.analysis.extent import outside, surely, too_many
 from ptxfence.analysis.flow import Flow
+from ptxfence.analysis.overlaps import Overlap, overlap
 from ptxfence.analysis.overwrite import Overwrites
 from ptxfence.analysis.paths import Paths
 from ptxfence.analysis.pinned import pinned
 from ptxfence.analysis.region import Region
-from ptxfence.analysis.regions import Overlap, overlap
 from ptxfence.analysis.report import Cause, Confidence, Finding, Severity
 from ptxfence.analysis.rules import NAMES
 from ptxfence.analysis.transfer import Hazard

@@ -8,8 +8,8 @@ from ptxfence.analysis.conditions import subset
 from ptxfence.analysis.effects import Access, Box, Completion, Copy, Matrix, Mode, Proxy
 from ptxfence.analysis.events import Touch
 from ptxfence.analysis.extent import dense, first, outside, surely
+from ptxfence.analysis.overlaps import Overlap, overlap
 from ptxfence.analysis.region import Region
-from ptxfence.analysis.regions import Overlap, overlap
 from ptxfence.analysis.universe import MOST_THREADS, WARP, one_thread, warp_range
 
 WARPGROUP = 128

@@ -15,8 +15,8 @@ from ptxfence.analysis.diagnosis import Diagnosis
 from ptxfence.analysis.effects import Access, Direction, Fence, FenceKind, Mode, Proxy, Role, Space
 from ptxfence.analysis.events import Touch
 from ptxfence.analysis.flow import Flow
+from ptxfence.analysis.overlaps import Overlap
 from ptxfence.analysis.program import Program
-from ptxfence.analysis.regions import Overlap
 from ptxfence.analysis.report import Cause, Confidence, Finding, Severity
 from ptxfence.analysis.rules import NAMES
 from ptxfence.analysis.state import State

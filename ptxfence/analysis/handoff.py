@@ -15,7 +15,7 @@ from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.conditions import disjoint
 from ptxfence.analysis.effects import Completion, Proxy, SyncKind
 from ptxfence.analysis.events import Event, Events, FlagUse
-from ptxfence.analysis.regions import Overlap, overlap
+from ptxfence.analysis.overlaps import Overlap, overlap
 from ptxfence.analysis.universe import one_thread, uniform_part
 
 ARRIVES = (SyncKind.MBARRIER_ARRIVE, SyncKind.CP_ASYNC_ARRIVE, SyncKind.TCGEN05_COMMIT)

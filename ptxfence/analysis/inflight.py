@@ -26,8 +26,9 @@ from ptxfence.analysis.events import SHARED, Event, Events, Touch, in_order
 from ptxfence.analysis.flights import GROUPS, by_others, clash, fixed, least, one_issuer, provable
 from ptxfence.analysis.flow import Flow
 from ptxfence.analysis.handoff import Handoffs, reachable
+from ptxfence.analysis.overlaps import Overlap, overlap
 from ptxfence.analysis.program import Program, Step
-from ptxfence.analysis.regions import Overlap, overlap
+from ptxfence.analysis.region import Region
 from ptxfence.analysis.report import Confidence, Finding, Severity
 from ptxfence.analysis.rings import overtaken
 from ptxfence.analysis.rules import NAMES

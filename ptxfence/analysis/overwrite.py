@@ -14,9 +14,9 @@ from ptxfence.analysis.conditions import disjoint
 from ptxfence.analysis.effects import Completion, Mode, SyncKind
 from ptxfence.analysis.events import Event, Touch
 from ptxfence.analysis.flow import Flow
+from ptxfence.analysis.overlaps import Overlap, overlap
 from ptxfence.analysis.paths import Paths
 from ptxfence.analysis.region import Region
-from ptxfence.analysis.regions import Overlap, overlap
 
 ASSUMPTION = "tensor boxes end before the next base"
 

@@ -15,9 +15,9 @@ from ptxfence.analysis.context import Context
 from ptxfence.analysis.effects import Access, Bytes, Fence, FenceKind, Mode, Order, Proxy, Role, Space, SyncKind
 from ptxfence.analysis.events import Event, Touch, in_order
 from ptxfence.analysis.flow import Flow
+from ptxfence.analysis.overlaps import Overlap, overlap
 from ptxfence.analysis.program import Program, Step
 from ptxfence.analysis.region import Region
-from ptxfence.analysis.regions import Overlap, overlap
 from ptxfence.analysis.report import Finding
 from ptxfence.analysis.state import State
 from ptxfence.analysis.transfer import Changes, Transfer

@@ -10,6 +10,9 @@ from typing import NamedTuple
 
 from ptxfence.analysis.effects import Space
 
+UNBOUNDED = 1 << 18  # no offset in shared memory is larger
+SHARED = (Space.CTA, Space.CLUSTER)
+
 
 class BaseKind(Enum):
     __hash__ = object.__hash__  # of a singleton; Enum's own hashes the name, in Python

@@ -14,9 +14,9 @@ from ptxfence.analysis.context import Context
 from ptxfence.analysis.effects import Access, Bytes, Direction, Fence, FenceKind, Mode, Proxy, Role, Space
 from ptxfence.analysis.events import Event, Events, Touch, in_order
 from ptxfence.analysis.flow import Flow
+from ptxfence.analysis.overlaps import Overlap, overlap
 from ptxfence.analysis.program import Program
 from ptxfence.analysis.region import Region
-from ptxfence.analysis.regions import Overlap, overlap
 from ptxfence.analysis.report import Finding
 from ptxfence.analysis.state import State
 from ptxfence.analysis.transfer import Hazard, Transfer

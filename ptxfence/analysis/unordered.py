@@ -15,9 +15,9 @@ from ptxfence.analysis.diagnosis import Diagnosis
 from ptxfence.analysis.effects import Direction, FenceKind, SyncKind
 from ptxfence.analysis.events import Event, Touch
 from ptxfence.analysis.flow import Flow
+from ptxfence.analysis.overlaps import Overlap, overlap
 from ptxfence.analysis.overwrite import Overwrites
 from ptxfence.analysis.paths import Paths
-from ptxfence.analysis.regions import Overlap, overlap
 from ptxfence.analysis.transfer import Hazard
 from ptxfence.analysis.universe import one_thread, uniform_part, varying
 

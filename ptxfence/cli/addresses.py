@@ -12,8 +12,8 @@ from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.conditions import ThreadSet
 from ptxfence.analysis.effects import Access, Mode, Role, Space
 from ptxfence.analysis.isa import effect, lookup
+from ptxfence.analysis.overlaps import classes
 from ptxfence.analysis.region import Region
-from ptxfence.analysis.regions import classes
 from ptxfence.analysis.values import Values
 from ptxfence.grammar import Function, Module, PtxFile
 

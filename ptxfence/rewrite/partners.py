@@ -11,8 +11,8 @@ from functools import cached_property
 from ptxfence.analysis.conditions import ThreadSet, disjoint
 from ptxfence.analysis.effects import FenceKind, SyncKind
 from ptxfence.analysis.events import Event, Events, Touch
+from ptxfence.analysis.overlaps import Overlap, overlap
 from ptxfence.analysis.region import Region
-from ptxfence.analysis.regions import Overlap, overlap
 
 _ARRIVALS = (SyncKind.MBARRIER_ARRIVE, SyncKind.CP_ASYNC_ARRIVE, SyncKind.TCGEN05_COMMIT)
 _ORDINARY = (SyncKind.MBARRIER_ARRIVE, SyncKind.BAR_ARRIVE, SyncKind.BAR, SyncKind.TCGEN05_COMMIT)

@@ -35,8 +35,8 @@ from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.effects import Completion, Mode, Proxy, Role, SyncKind
 from ptxfence.analysis.events import SHARED, Events, Touch
 from ptxfence.analysis.inline import Routine
+from ptxfence.analysis.overlaps import Overlap, overlap
 from ptxfence.analysis.region import Region
-from ptxfence.analysis.regions import Overlap, overlap
 from ptxfence.analysis.values import Values
 from ptxfence.grammar import Function, Module
 from ptxfence.rewrite.partners import Partners

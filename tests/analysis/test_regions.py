@@ -6,8 +6,9 @@ from values_text import analysed, region
 
 from ptxfence.analysis.effects import Box, Space
 from ptxfence.analysis.isa import effect, lookup
+from ptxfence.analysis.overlaps import Overlap, classes, covers, overlap, same_thread_overlap
 from ptxfence.analysis.region import Base, BaseKind, Region, Term
-from ptxfence.analysis.regions import Overlap, classes, covers, overlap, same_thread_overlap, slots
+from ptxfence.analysis.regions import slots
 from ptxfence.analysis.values import Values
 
 SMEM = Base(BaseKind.SYMBOL, "smem")
