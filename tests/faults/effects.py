@@ -139,9 +139,9 @@ FAULTS = (
         "tests/litmus/test_litmus.py::test_check[cp_mbarrier]",
     ),
     Fault(
-        "last_byte", "analysis/regions.py",
-        "1 - _width(a), _width(b) - 1",
-        "1 - _width(a), _width(b) - 2",
+        "last_byte", "analysis/overlaps.py",
+        "1 - a.width, b.width - 1)",
+        "1 - a.width, b.width - 2)",
         "a footprint is one byte short where two regions are compared",
         "tests/analysis/test_regions.py::test_one_common_byte_is_an_overlap_from_either_side",
     ),
@@ -153,14 +153,14 @@ FAULTS = (
         "tests/analysis/test_regions.py::test_boxes_that_sum_up_to_the_expected_bytes_are_exact",
     ),
     Fault(
-        "unknown_base", "analysis/regions.py",
+        "unknown_base", "analysis/overlaps.py",
         "if a.base is None or b.base is None:\n        return Overlap.MAYBE",
         "if a.base is None or b.base is None:\n        return Overlap.NO",
         "an address that is not known touches nothing",
         "",
     ),
     Fault(
-        "opaque_base", "analysis/regions.py",
+        "opaque_base", "analysis/overlaps.py",
         "return Overlap.MAYBE if opaque else Overlap.NO",
         "return Overlap.NO",
         "pointers from two registers never meet",
@@ -174,7 +174,7 @@ FAULTS = (
         "tests/analysis/test_regions.py::test_slots_are_apart_only_if_an_instance_of_all_threads_fits_in",
     ),
     Fault(
-        "stride", "analysis/regions.py",
+        "stride", "analysis/overlaps.py",
         "if first > last or -(-first // stride) * stride > last:",
         "if first > last or first // stride * stride > last or first % stride:",
         "strided regions meet at multiples of the stride only",
