@@ -216,17 +216,19 @@ def _unshared(context: Context, tracked: list[Touch], reuses: list[Touch]) -> It
 def _unwaited(context: Context, telling: _Telling, tracked: list[Touch], reuses: list[Touch]) -> Iterator[Finding]:
     """Bulk loads for which no thread waits, in one role, and reuses of their bytes in another: no way leads from one to
     the other, so nothing says which comes first."""
-    for flying in (t for t in tracked if t.access.completion is Completion.MBARRIER and not telling.of(t)):
-        clashing = (r for r in reuses if clash(flying.access, r.access) and provable(flying.region, r.region))
-        reuse = next((r for r in clashing if _concurrent(context, flying, r)), None)
-        if reuse is not None:
+    if context.handoffs.murky:
+        return
+    for flying in (t for t in tracked if t.access.completion is Completion.MBARRIER):
+        apart = (r for r in reuses if clash(flying.access, r.access) and _concurrent(context, flying, r))
+        reuse = next((r for r in apart if provable(flying.region, r.region)), None)
+        if reuse is not None and not telling.of(flying):
             yield _finding(context, flying, reuse, 0)
 
 
 def _concurrent(context: Context, flying: Touch, reuse: Touch) -> bool:
     """Whether threads of two roles, both in every CTA that runs one of them, do the two and nothing orders them."""
     comes = context.witness.paths.comes
-    if context.handoffs.murky or comes(flying.index, reuse.index) or comes(reuse.index, flying.index):
+    if comes(flying.index, reuse.index) or comes(reuse.index, flying.index):
         return False
     return not disjoint(uniform_part(flying.threads), uniform_part(reuse.threads))
 

@@ -18,7 +18,7 @@ from ptxfence.cli.options import add_paths, resolver
 if TYPE_CHECKING:
     from ptxfence.analysis.report import Finding
     from ptxfence.cli.formats.segments import Line
-    from ptxfence.grammar import Function, Instruction, PtxFile
+    from ptxfence.grammar import Function, Instruction, Module, PtxFile
     from ptxfence.triage.result import FileResult
 
 _SHOWN = 6  # ordered pairs listed for one fence
@@ -26,8 +26,9 @@ _SHOWN = 6  # ordered pairs listed for one fence
 
 @dataclass(frozen=True, slots=True)
 class FenceUse:
-    """One fence of a kernel. `orders` are the findings that its absence causes; `kind` is the table's word for it.
+    """One fence of a kernel or of a function that kernels call.
 
+    `orders` are the findings that its absence causes; `kind` is the table's word for it.
     `removable` holds what the analysis itself says against the fence (PF201, PF202, PF203, PF204).
     """
 
@@ -71,24 +72,46 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def fences(text: str, path: str, result: FileResult, timeout: float | None = None) -> Iterator[FenceUse]:
-    """Every fence of the kernels in a result, in the order of the text."""
+    """Every fence of the kernels in a result and of what they call, in the order of the text."""
     from ptxfence.grammar import parse
 
     file = parse(text, path)
-    wanted = {kernel.name for kernel in result.kernels}
+    wanted = frozenset(kernel.name for kernel in result.kernels)
     for module in file.modules:
+        used = _with_callees(module, wanted)
         for function in module.functions:
-            if function.has_body and function.name in wanted:
-                yield from _of_function(file, function, result, timeout)
+            if function.has_body and function.name in used:
+                yield from _of_function(file, function, function.name in wanted, result, timeout)
+
+
+def _with_callees(module: Module, names: frozenset[str]) -> set[str]:
+    """The functions and all that they call."""
+    from ptxfence.analysis.effects import Flow
+    from ptxfence.analysis.isa import lookup
+    from ptxfence.analysis.isa_calls import call_parts
+
+    bodies = {function.name: function for function in module.functions if function.has_body}
+    found: set[str] = set()
+    work = [name for name in names if name in bodies]
+    while work:
+        name = work.pop()
+        if name in found:
+            continue
+        found.add(name)
+        calls = (i for i in bodies[name].instructions if lookup(i.opcode).flow is Flow.CALL)
+        work.extend(callee for i in calls if (callee := call_parts(i.operands)[1]) in bodies)
+    return found
 
 
 def _of_function(
-    file: PtxFile, function: Function, result: FileResult, timeout: float | None
+    file: PtxFile, function: Function, is_root: bool, result: FileResult, timeout: float | None
 ) -> Iterator[FenceUse]:
+    """The fences of one body; those of a callee serve the kernels that call it."""
     from ptxfence.analysis.effects import FenceKind
     from ptxfence.analysis.isa import lookup
 
-    before = [finding for finding in result.findings if finding.kernel == function.name]
+    kernel = function.name if is_root else None
+    before = [finding for finding in result.findings if kernel in (None, finding.kernel)]
     for instruction in function.instructions:
         found = lookup(instruction.opcode).fences
         if not found:
@@ -103,13 +126,13 @@ def _of_function(
             text=text,
             kind=", ".join(sorted(kind.value for kind in kinds)),
             is_proxy=is_proxy,
-            orders=tuple(_missing_without(file, function, instruction, before, timeout)) if is_proxy else (),
+            orders=tuple(_missing_without(file, kernel, instruction, before, timeout)) if is_proxy else (),
             removable=tuple(f for f in before if f.rule.startswith("PF2") and f.first.line == line),
         )
 
 
 def _missing_without(
-    file: PtxFile, function: Function, fence: Instruction, before: Iterable[Finding], timeout: float | None
+    file: PtxFile, kernel: str | None, fence: Instruction, before: Iterable[Finding], timeout: float | None
 ) -> Iterator[Finding]:
     """The findings that appear when the fence is blanked out; lines and columns stay what they were."""
     from ptxfence.analysis.check import analyse
@@ -118,7 +141,7 @@ def _missing_without(
     blank = "".join(char if char in "\r\n" else " " for char in file.text[fence.start : fence.end])
     without = parse(file.text[: fence.start] + blank + file.text[fence.end :], file.filename)
     known = {_pair(finding) for finding in before}
-    for finding in analyse(without, kernel=function.name, timeout=timeout).findings:
+    for finding in analyse(without, kernel=kernel, timeout=timeout).findings:
         if finding.rule.startswith("PF1") and _pair(finding) not in known:
             yield finding
 

@@ -16,6 +16,7 @@ from ptxfence.analysis.rules import rule
 from ptxfence.analysis.rules.example import kernel
 from ptxfence.cli.main import main
 from ptxfence.rewrite.assemble import available
+from tests.litmus.rows import BY_NAME
 
 BAD = kernel(rule("PF101").bad)
 GOOD = kernel(rule("PF101").good)
@@ -298,6 +299,15 @@ def test_fences(capsys: pytest.CaptureFixture[str]):
     assert main(["fences", "double.ptx"]) == 0
     assert capsys.readouterr().out.count("orders nothing that another fence does not order") == 2
     assert main(["fences", "missing.ptx"]) == 2
+
+
+def test_fences_of_callees(capsys: pytest.CaptureFixture[str]):
+    row = BY_NAME["call_fence_inside"]
+    Path("calls.ptx").write_text(row.text)
+    assert main(["fences", "calls.ptx", "--format", "json"]) == 0
+    (fence,) = json.loads(capsys.readouterr().out)
+    assert fence["kernel"] == "copy"
+    assert [pair["rule"] for pair in fence["orders"]] == ["PF101"]
 
 
 def test_show_is_a_page(capsys: pytest.CaptureFixture[str]):
