@@ -1,7 +1,7 @@
 """Applies settings and ignore comments to raw findings; a baseline comes after it (`Baseline.apply`).
 
 Verdicts are about the kernel, not about the settings: a severity that is raised can make a kernel a `hazard`, but
-nothing that silences a finding makes one `proven`.
+nothing that silences a finding makes one `proven`. Strict settings take no proof that rests on an assumption.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def settle(result: FileResult, settings: Settings) -> FileResult:
             used.add(comment)
         findings.append(replace(finding, suppressed=_suppression(finding, comment, result.path, settings)))
     unused = tuple(comment for comment in result.comments if comment not in used)
-    kernels = tuple(_verdict(kernel, findings) for kernel in result.kernels)
+    kernels = tuple(_verdict(kernel, findings, settings) for kernel in result.kernels)
     return replace(result, findings=tuple(findings), kernels=kernels, unused=unused)
 
 
@@ -66,7 +66,7 @@ def _selected(finding: Finding, path: str, settings: Settings) -> bool:
     )
 
 
-def _verdict(kernel: KernelReport, findings: list[Finding]) -> KernelReport:
+def _verdict(kernel: KernelReport, findings: list[Finding], settings: Settings) -> KernelReport:
     hazard = any(
         finding.kernel == kernel.name
         and finding.rule.startswith(_HAZARD_RULES)
@@ -74,4 +74,9 @@ def _verdict(kernel: KernelReport, findings: list[Finding]) -> KernelReport:
         and finding.suppressed is None
         for finding in findings
     )
-    return replace(kernel, verdict=Verdict.HAZARD) if hazard else kernel
+    if hazard:
+        return replace(kernel, verdict=Verdict.HAZARD)
+    if settings.strict and kernel.verdict is Verdict.PROVEN and kernel.assumptions:
+        reasons = tuple(f"assumed, not proven: {text}" for text in kernel.assumptions)
+        return replace(kernel, verdict=Verdict.UNDECIDED, reasons=reasons)
+    return kernel

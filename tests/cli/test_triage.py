@@ -126,6 +126,16 @@ def test_rules_that_are_off_come_on():
     assert levels(Settings(severity={"PF204": Severity.ERROR}), OFF) == [(Severity.ERROR, None)]
 
 
+def test_strict_takes_no_proof_that_rests_on_an_assumption():
+    proven = kernel(verdict=Verdict.PROVEN, assumptions=("clusters have one CTA",))
+    for strict, verdict in ((False, Verdict.PROVEN), (True, Verdict.UNDECIDED)):
+        (found,) = settle(result(kernels=(proven,)), Settings(strict=strict)).kernels
+        assert found.verdict is verdict
+    assert found.reasons == ("assumed, not proven: clusters have one CTA",)
+    (found,) = settle(result(kernels=(replace(proven, assumptions=()),)), Settings(strict=True)).kernels
+    assert found.verdict is Verdict.PROVEN
+
+
 def test_overrides_by_path_and_kernel():
     here = Override(path="vendor/*.ptx", ignore=frozenset({"PF101"}))
     there = Override(kernel="k*", severity={"PF101": Severity.WARNING})
