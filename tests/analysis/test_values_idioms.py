@@ -34,6 +34,11 @@ IDIOMS = {
         "shl.b32 %r2, %r2, 10;\nmov.u32 %r3, smem;\nadd.u32 %r4, %r3, %r2;",
         0, 7172, 1024,
     ),
+    "product of two indices": (
+        "mov.u32 %r1, %tid.x;\nand.b32 %r2, %r1, 3;\nshr.u32 %r5, %r1, 6;\nmul.lo.u32 %r2, %r2, %r5;\n"
+        "shl.b32 %r2, %r2, 4;\nmov.u32 %r3, smem;\nadd.u32 %r4, %r3, %r2;",
+        0, 3 * 3 * 16 + 4, 16,
+    ),
     "generic address": (
         "mov.u64 %rd1, fixed;\ncvta.shared.u64 %rd2, %rd1;\nadd.s64 %rd2, %rd2, 64;\ncvta.to.shared.u64 %rd3, %rd2;\n"
         "cvt.u32.u64 %r4, %rd3;",

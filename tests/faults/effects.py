@@ -199,14 +199,14 @@ FAULTS = (
         "lo, hi = s.lo >> k, s.hi >> k",
         "lo, hi = s.lo >> k, s.hi >> (k + 1)",
         "a right shift is bounded too low",
-        "",
+        "tests/analysis/test_values_idioms.py::test_idiom[signed division of a thread index]",
     ),
     Fault(
         "product", "analysis/values_transfer.py",
         "corners = [x * y for s in a for t in b for x in (s.lo, s.hi) for y in (t.lo, t.hi)]",
         "corners = [x * y for s in a for t in b for x in (s.lo,) for y in (t.lo, t.hi)]",
         "a product is bounded by its smaller factor",
-        "",
+        "tests/analysis/test_values_idioms.py::test_idiom[product of two indices]",
     ),
     Fault(
         "negated_comparison", "analysis/values_env.py",
