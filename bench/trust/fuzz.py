@@ -131,7 +131,8 @@ def summary(pieces: list[Piece]) -> str:
     mended = f", {failed - len(failing(pieces))} of them mended since" if failed else ""
     return (
         f"{count:,} inputs, seeds {ranges[0][0]} to {ranges[-1][1]}{' with gaps' if gaps else ''}: {failed} failures "
-        f"(a traceback, more than {LIMIT:.0f} s of processor time, more than {MEMORY >> 30} GiB, two answers){mended}.\n"
+        f"(a traceback, more than {LIMIT:.0f} s of processor time, more than {MEMORY >> 30} GiB, two answers)"
+        f"{mended}.\n"
         f"{sum(piece.twice for piece in pieces):,} were asked twice in one process and "
         f"{sum(piece.elsewhere for piece in pieces):,} again in another one with other string hashes; the slowest took "
         f"{max(piece.slowest for piece in pieces):.1f} s,\nthe largest process {max(p.peak for p in pieces)} MiB, "
