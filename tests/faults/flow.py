@@ -10,14 +10,14 @@ FAULTS = (
         "changed = sync.order is not Order.RELAXED and self._send(",
         "changed = self._send(",
         "a relaxed arrive hands over as a release does",
-        "",
+        "tests/litmus/test_litmus.py::test_check[mb_relaxed]",
     ),
     Fault(
         "relaxed_wait", "analysis/transfer.py",
         "elif kind is SyncKind.MBARRIER_WAIT:\n            if sync.order is not Order.RELAXED:",
         "elif kind is SyncKind.MBARRIER_WAIT:\n            if True:",
         "a relaxed wait acquires",
-        "",
+        "tests/litmus/test_litmus.py::test_check[mb_relaxed_wait]",
     ),
     Fault(
         "relaxed_cluster_arrive", "analysis/transfer.py",

@@ -120,6 +120,20 @@ MBARRIER: list[Row] = [
         AWAIT
         ISSUE // expect: PF101 error unsynchronised
         DONE:"""),
+    kernel("mb_relaxed_wait", _MBARRIER, "A relaxed wait acquires nothing.", """
+        INITS 1 32
+        @w0 bra CONSUMER;
+        ST
+        FENCE
+        ARRIVE
+        bra DONE;
+        CONSUMER:
+        @!lead bra DONE;
+        AGAIN:
+        mbarrier.try_wait.parity.relaxed.cta.shared::cta.b64 done, [m1], 0;
+        @!done bra AGAIN;
+        ISSUE // expect: PF101 error unsynchronised
+        DONE:"""),
     kernel("mb_war", _MBARRIER, "Consumers read the tile and arrive; the producer loads the next one over it.", """
         INITS 1 32
         @w0 bra PRODUCER;
