@@ -11,6 +11,7 @@ from ptxfence.analysis.advice import advise
 from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.conflicts import Conflicts
 from ptxfence.analysis.context import Context
+from ptxfence.analysis.doubts import doubtful
 from ptxfence.analysis.effects import FenceKind, Knowledge, Proxy, SyncKind
 from ptxfence.analysis.effects import Flow as Control
 from ptxfence.analysis.events import Events
@@ -146,15 +147,19 @@ class _Kernel:
         flow.hazards(hazards.append)
         if hazards:
             self._report(flow, hazards)
+        paths = Paths(cfg, flow.handoffs)
         self._undecided(cfg, events)
-        witness = Witness(self.file, flow, Paths(cfg, flow.handoffs))
+        for index in doubtful(flow, paths):
+            self._reason(index, "a wait whose partners are not known: an address or a number is not resolved")
+        witness = Witness(self.file, flow, paths)
         context = Context(self.file, events, conflicts, flow.handoffs, flow, witness, self._tick)
         for rule in (tensormaps.unfenced, globalmem.unfenced, pdl.unfenced, inflight.unobserved, published.unpublished):
             self._tick()
             self.findings.extend(rule(context))
         if values.builder.relies_on_alone:
             self.assumptions.setdefault(ONE_CTA)
-        if not self.reasons and self._verdict() is Verdict.PROVEN and self.counts.fences:
+        clear = not self.reasons and not any(waiter.uncertain for waiter in flow.handoffs.waiters.values())
+        if clear and self._verdict() is Verdict.PROVEN and self.counts.fences:
             self.findings.extend(advise(flow, witness))
 
     def _report(self, flow: Flow, hazards: list[Hazard]) -> None:

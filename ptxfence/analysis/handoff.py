@@ -12,11 +12,11 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ptxfence.analysis.cfg import Cfg
-from ptxfence.analysis.conditions import disjoint
+from ptxfence.analysis.conditions import ThreadSet, disjoint
 from ptxfence.analysis.effects import Completion, Proxy, SyncKind
 from ptxfence.analysis.events import Event, Events, FlagUse
 from ptxfence.analysis.overlaps import Overlap, overlap
-from ptxfence.analysis.universe import one_thread, uniform_part
+from ptxfence.analysis.universe import by_index, one_thread, uniform_part
 
 ARRIVES = (SyncKind.MBARRIER_ARRIVE, SyncKind.CP_ASYNC_ARRIVE, SyncKind.TCGEN05_COMMIT)
 NAMED = (SyncKind.BAR, SyncKind.BAR_ARRIVE)
@@ -25,6 +25,8 @@ NAMED = (SyncKind.BAR, SyncKind.BAR_ARRIVE)
 @dataclass(slots=True)
 class Waiter:
     """A wait and the releases that may satisfy it, grouped by role: alternatives stand in one group.
+
+    Only thread indices tell roles apart. The arms of any other condition may be alternatives of one thread.
 
     `near` holds releases of the wait's own role: what others had published to them, the waiting thread has met
     on its own way, so only what they did themselves since is news.
@@ -48,6 +50,7 @@ class Handoffs:
         self._bars = [e for e in everything if _kind(e) in NAMED]
         self._reach: dict[int, frozenset[int]] = {}
         self._behind: dict[int, frozenset[int]] = {}
+        self._roles: dict[int, ThreadSet] = {}
         self._common = events.common_barriers[False]
         self.waiters: dict[int, Waiter] = {}
         for wait in self._waits:
@@ -99,12 +102,18 @@ class Handoffs:
             self.waiters[wait.index] = waiter
 
     def _place(self, waiter: Waiter, release: Event) -> None:
-        threads = self.threads(release.index)
+        threads = self._role(release.index)
         for group in waiter.groups:
-            if any(not disjoint(self.threads(other.index), threads) for other in group):
+            if any(not disjoint(self._role(other.index), threads) for other in group):
                 group.append(release)
                 return
         waiter.groups.append([release])
+
+    def _role(self, index: int) -> ThreadSet:
+        found = self._roles.get(index)
+        if found is None:
+            found = self._roles[index] = by_index(self.threads(index))
+        return found
 
     def _mbarrier_pair(self, release: Event, wait: Event) -> bool | None:
         """True: pairs; False: may pair; None: cannot."""

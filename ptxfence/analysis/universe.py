@@ -43,6 +43,11 @@ def uniform_part(threads: ThreadSet) -> ThreadSet:
     return frozenset(atom for atom in threads if not atom.varies)
 
 
+def by_index(threads: ThreadSet) -> ThreadSet:
+    """The conditions on thread indices, which tell threads apart whatever path they take."""
+    return frozenset(atom for atom in threads if atom.key in LANE_KEYS or atom.key.startswith("tid."))
+
+
 def negate(threads: ThreadSet) -> ThreadSet:
     """The complement, where one atom expresses it; otherwise nothing is known."""
     if len(threads) != 1:

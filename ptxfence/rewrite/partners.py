@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
-from ptxfence.analysis.conditions import ThreadSet, disjoint
+from ptxfence.analysis.conditions import Atom, ThreadSet, disjoint
 from ptxfence.analysis.effects import FenceKind, SyncKind
 from ptxfence.analysis.events import Event, Events, Touch
 from ptxfence.analysis.overlaps import Overlap, overlap
@@ -97,6 +97,11 @@ class Partners:
     def _others(self, mine: ThreadSet, wait: Event) -> bool:
         return disjoint(mine, self.events.values.threads(wait.index))
 
+    def _apart(self, mine: ThreadSet, release: Event) -> bool:
+        """Whether no thread can make both releases, whatever path it takes: their thread indices differ."""
+        theirs = self.events.values.threads(release.index)
+        return any(disjoint(frozenset((a,)), frozenset((b,))) for a in mine for b in theirs if _index(a) and _index(b))
+
     def _alone(self, mine: ThreadSet, wait: Event) -> bool:
         """Whether one and the same thread releases and waits."""
         single = any(
@@ -105,7 +110,7 @@ class Partners:
         return single and mine == self.events.values.threads(wait.index)
 
     def roles_of(self, wait: Event) -> list[list[Event]]:
-        """Releases that the wait waits for, those that the same threads may make in one list."""
+        """Releases that the wait waits for, those that one thread may choose between in one list."""
         found = self._roles.get(wait.index)
         if found is None:
             found = self._roles[wait.index] = self._sorted_by_role(wait)
@@ -115,7 +120,7 @@ class Partners:
         roles: list[list[Event]] = []
         for release in (r for r in self._of(*_ARRIVALS) if wait in self.waits_for(r)):
             mine = self.events.values.threads(release.index)
-            home = next((r for r in roles if any(not self._others(mine, other) for other in r)), None)
+            home = next((r for r in roles if any(not self._apart(mine, other) for other in r)), None)
             if home is None:
                 roles.append([release])
             else:
@@ -202,6 +207,10 @@ def _live(event: Event) -> bool:
 def _kind(event: Event) -> SyncKind:
     assert event.effect.sync is not None
     return event.effect.sync.kind
+
+
+def _index(atom: Atom) -> bool:
+    return atom.key in ("elect", "lane") or atom.key.split(".")[0] == "tid"
 
 
 def _same(a: Region, b: Region) -> bool:

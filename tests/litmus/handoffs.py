@@ -206,6 +206,20 @@ MBARRIER: list[Row] = [
         cp.async.bulk.wait_group.read 0;
         ARRIVE2
         DONE:"""),
+    kernel("named_barrier_range", _MBARRIER, "The writers' barrier number is 1 or 2, as far as the text tells.", """
+        shr.u32 u, n, 8;
+        min.u32 u, u, 1;
+        add.u32 u, u, 1;
+        @w0 bra CONSUMER;
+        ST
+        FENCE
+        bar.arrive u, 64;
+        bra DONE;
+        CONSUMER:
+        bar.sync 1, 64;
+        @!lead bra DONE;
+        ISSUE
+        DONE:"""),
     kernel("named_barrier", _MBARRIER, "bar.arrive by the writers, bar.sync by the consumer warp.", """
         @w0 bra CONSUMER;
         ST
@@ -296,6 +310,141 @@ THIRD_PARTY: list[Row] = [
         BAR
         setp.eq.u32 p, tid, 64;
         @p ISSUE // expect: PF101 error partial-threads|off-path""", threads=96),
+    kernel("stranger_fences", _THIRD_PARTY, "A warp that has not heard of the stores fences and arrives as well.", """
+        INITS 1 32 32
+        @w0 bra ISSUER;
+        @w2 bra STRANGER;
+        ST
+        ARRIVE
+        bra DONE;
+        STRANGER:
+        FENCE
+        ARRIVE2
+        bra DONE;
+        ISSUER:
+        @!lead bra DONE;
+        AWAIT
+        AWAIT2
+        ISSUE // expect: PF101 error off-path|no-fence
+        DONE:""", threads=96),
+    kernel("relay_on_one_path", _THIRD_PARTY, "The relay waits for the writers on one path only; it always fences.", """
+        INITS 1 32 1
+        @w0 bra ISSUER;
+        @w2 bra MIDDLE;
+        ST
+        ARRIVE
+        bra DONE;
+        MIDDLE:
+        setp.eq.u32 p, lane, 0;
+        @!p bra DONE;
+        setp.eq.u32 q, n, 0;
+        @q bra HEARD;
+        AWAIT
+        HEARD:
+        FENCE
+        ARRIVE2
+        bra DONE;
+        ISSUER:
+        @!lead bra DONE;
+        AWAIT
+        AWAIT2
+        ISSUE // expect: PF101 error off-path|no-fence
+        DONE:""", threads=96),
+    kernel("relay_fences_in_one_arm", _THIRD_PARTY, "The relay arrives in two arms and fences in one.", """
+        INITS 1 32 1
+        @w0 bra ISSUER;
+        @w2 bra MIDDLE;
+        ST
+        ARRIVE
+        bra DONE;
+        MIDDLE:
+        setp.eq.u32 p, lane, 0;
+        @!p bra DONE;
+        AWAIT
+        setp.eq.u32 q, n, 0;
+        @q bra BARE;
+        FENCE
+        ARRIVE2
+        bra DONE;
+        BARE:
+        ARRIVE2
+        bra DONE;
+        ISSUER:
+        @!lead bra DONE;
+        AWAIT2
+        ISSUE // expect: PF101 error some-paths|off-path|no-fence
+        DONE:""", threads=96),
+    kernel("warp_barrier_other_warp", _THIRD_PARTY, "One warp fences between two barriers of every warp.", """
+        ST
+        bar.warp.sync 0xffffffff;
+        @w1 FENCE
+        bar.warp.sync 0xffffffff;
+        BAR
+        @lead ISSUE // expect: PF101 error partial-threads|off-path"""),
+    kernel("relay_under_a_predicate", _THIRD_PARTY, "The relay's wait is predicated; its fence is not.", """
+        INITS 1 32 1
+        @w0 bra ISSUER;
+        @w2 bra MIDDLE;
+        ST
+        ARRIVE
+        bra DONE;
+        MIDDLE:
+        setp.eq.u32 p, lane, 0;
+        @!p bra DONE;
+        setp.ne.u32 q, n, 0;
+        setp.eq.u32 done, n, n;
+        AGAIN:
+        @q mbarrier.try_wait.parity.shared::cta.b64 done, [m1], 0;
+        @!done bra AGAIN;
+        FENCE
+        ARRIVE2
+        bra DONE;
+        ISSUER:
+        @!lead bra DONE;
+        AWAIT
+        AWAIT2
+        ISSUE // expect: PF101 error off-path|no-fence
+        DONE:""", threads=96),
+    kernel("relays_in_a_circle", _THIRD_PARTY, "Two roles tell each other of everything but the stores; one fences.", """
+        INITS 1 32 1 1
+        setp.eq.u32 p, lane, 0;
+        @w0 bra ISSUER;
+        @w2 bra TWO;
+        setp.eq.u32 q, warp, 3;
+        @q bra THREE;
+        ST
+        ARRIVE
+        bra DONE;
+        TWO:
+        @!p bra DONE;
+        mov.u32 i, 0;
+        NEXT2:
+        xor.b32 j, i, 1;
+        W2: mbarrier.try_wait.parity.shared::cta.b64 done, [m3], j;
+        @!done bra W2;
+        FENCE
+        ARRIVE2
+        add.u32 i, i, 1;
+        setp.lt.u32 q, i, 1;
+        @q bra NEXT2;
+        bra DONE;
+        THREE:
+        @!p bra DONE;
+        mov.u32 i, 0;
+        NEXT3:
+        W3: mbarrier.try_wait.parity.shared::cta.b64 done, [m2], i;
+        @!done bra W3;
+        ARRIVE3
+        add.u32 i, i, 1;
+        setp.lt.u32 q, i, 1;
+        @q bra NEXT3;
+        bra DONE;
+        ISSUER:
+        @!lead bra DONE;
+        AWAIT
+        AWAIT2
+        ISSUE // expect: PF101 error off-path|no-fence
+        DONE:""", threads=128),
     kernel("transitive_two", _THIRD_PARTY, "Two roles: stores by warp 1, named barrier to warp 2, mbarrier to thread 0.", """
         INITS 1 32
         @w0 bra ISSUER;

@@ -187,6 +187,18 @@ WALKS: list[Row] = [
         add.u32 i, i, 1;
         setp.lt.u32 q, i, 3;
         @q bra LOOP;"""),
+    kernel("rotating_thread", _WALKS, "The thread that fences is not the one that copies in the next iteration.", """
+        mov.u32 i, 0;
+        LOOP:
+        setp.eq.u32 q, tid, i;
+        @q ISSUE // expect: PF101 error off-path|some-paths|partial-threads
+        BAR
+        ST
+        BAR
+        @q FENCE
+        add.u32 i, i, 1;
+        setp.lt.u32 p, i, 3;
+        @p bra LOOP;"""),
     kernel("fenced_no_barrier", _WALKS, "A fenced store with no barrier before another thread issues.", """
         @w1 ST
         @w1 FENCE
