@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import time
 from collections import Counter
+from itertools import islice
 
 from ptxfence.analysis import globalmem, inflight, pdl, published, tensormaps
 from ptxfence.analysis.advice import advise
@@ -149,7 +150,7 @@ class _Kernel:
             self._report(flow, hazards)
         paths = Paths(cfg, flow.handoffs)
         self._undecided(cfg, events)
-        for index in doubtful(flow, paths):
+        for index in islice(doubtful(flow, paths), 1):
             self._reason(index, "a wait whose partners are not known: an address or a number is not resolved")
         witness = Witness(self.file, flow, paths)
         context = Context(self.file, events, conflicts, flow.handoffs, flow, witness, self._tick)

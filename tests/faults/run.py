@@ -30,10 +30,11 @@ BEGIN, END = "<!-- faults: written by python -m tests.faults.run -->", "<!-- end
 LIMIT = 900.0  # seconds for all tests of one fault; a suite that hangs has noticed it too
 _PLAIN = (  # no plugin that takes seconds to load
     *("-o", "addopts=", "-m", "not wheels and not long"),
+    *("-k", "not today"),  # samples of the day: another one tomorrow
     *("-p", "no:xdist", "-p", "no:hypothesispytest", "-p", "no:cacheprovider"),
 )
 _VERDICTS = ("tests/litmus/test_litmus.py::test_check", "tests/test_cases.py::test_case")
-_REPAIRS = ("tests/rewrite", "tests/test_cases.py::test_fix")
+_REPAIRS = ("tests/test_cases.py::test_fix", "tests/rewrite")
 _QUICK = ("tests/analysis", "tests/test_corpus.py", "tests/regressions")
 _SLOW = ("tests/oracle", "tests/test_messages.py")
 _LAST = ("tests/test_mutations.py", "tests/cli")

@@ -28,13 +28,13 @@ def _today(paths: list[Path], count: int) -> list[Path]:
 
 @pytest.mark.skipif(shutil.which("ptxas") is None, reason="no ptxas")
 @pytest.mark.parametrize("path", _today(repairs.paths(), 8), ids=lambda path: path.name)
-def test_repairs_are_no_dearer_than_by_hand(path: Path) -> None:
+def test_repairs_of_today_are_no_dearer_than_by_hand(path: Path) -> None:
     row = repairs.repair(path)
     assert row is None or row.good, row
 
 
 @pytest.mark.parametrize("path", _today(sorted(COMPILED.rglob("*.ptx")), 3), ids=lambda path: path.name)
-def test_fences_put_back_are_no_dearer_than_the_author_s(path: Path) -> None:
+def test_fences_put_back_today_are_no_dearer_than_the_author_s(path: Path) -> None:
     assert reinsert.reinsert(path).wrong == ""
 
 
