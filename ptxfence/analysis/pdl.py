@@ -15,17 +15,23 @@ _PREFETCH = Completion.NONE
 
 
 def unfenced(context: Context) -> Iterator[Finding]:
-    """PF113 findings of one kernel: one a wait, at the first operation that a way without a fence leads to."""
+    """PF113 findings of one kernel: of each wait the first operation that a way without a fence leads to, and waits
+    that lead to one operation are one finding."""
     every = in_order(context.events)
     waits = [e.index for e in every if e.effect.sync is not None and e.effect.sync.kind is SyncKind.GRID_WAIT]
     if not waits:
         return
     fences = frozenset(e.index for e in every if _covers_global(e))
     reads = [e.index for e in every if _reads_global(e)]
+    paths = context.witness.paths
+    found: dict[int, list[int]] = {}
     for wait in waits:
-        reached = [read for read in reads if context.witness.paths.reaches(wait, read, fences)]
-        if reached:
-            yield _finding(context, wait, reached[0], len(reached) - 1)
+        reached = next((read for read in reads if paths.reaches(wait, read, fences)), None)
+        if reached is not None:
+            found.setdefault(reached, []).append(wait)
+    for read, leading in found.items():
+        leading.sort(key=lambda wait: not paths.reaches(wait, read, leap=False))  # the reader's own wait first
+        yield _finding(context, leading, read)
 
 
 def _covers_global(event: Event) -> bool:
@@ -42,13 +48,13 @@ def _reads_global(event: Event) -> bool:
     )
 
 
-def _finding(context: Context, wait: int, read: int, more: int) -> Finding:
+def _finding(context: Context, waits: list[int], read: int) -> Finding:
     witness = context.witness
-    others = f" (and {more} more like it)" if more else ""
+    wait, *others = waits
     message = (
         f"line {witness.line(wait)}: {witness.opcode(wait)} waits for the kernel before; line {witness.line(read)}: "
-        f"{witness.opcode(read)} reads global memory{others} through the async proxy; no proxy fence for what that "
-        "kernel wrote through the generic proxy stands between"
+        f"{witness.opcode(read)} reads global memory through the async proxy; no proxy fence for what that kernel "
+        "wrote through the generic proxy stands between"
     )
     return Finding(
         rule="PF113",
@@ -60,6 +66,7 @@ def _finding(context: Context, wait: int, read: int, more: int) -> Finding:
         message=message,
         first=witness.place(wait),
         second=witness.place(read),
+        others=tuple(witness.place(other) for other in others),
         path=(
             Step(witness.line(wait), "waits for the kernel before: its writes are performed"),
             Step(witness.line(read), "reads global memory (async proxy)"),
