@@ -106,15 +106,17 @@ class Guards:
             return ALL
         atoms = self.satisfying(*found)
         left = self._left(source, target)
-        return frozenset(a for a in atoms if not (a.defs and a.defs <= left)) if left else atoms
+        if not left:
+            return atoms
+        home = self._values.cfg.home
+        return frozenset(a for a in atoms if not a.defs or any(home[d] not in left for d in a.defs))
 
     def _left(self, source: int, target: int) -> set[int]:
-        """Instructions of the loops that an edge leaves. Every thread of such a loop leaves it some time: its last
-        condition tells when, not who."""
+        """Blocks of the loops that an edge leaves. Every thread of such a loop leaves it some time: its last condition
+        tells when, not who."""
         cfg = self._values.cfg
         loops = set(cfg.loops_of.get(source, ())) - set(cfg.loops_of.get(target, ()))
-        blocks = {block for number in loops for block in cfg.loops[number].blocks}
-        return {index for block in blocks for index in range(cfg.blocks[block].start, cfg.blocks[block].end)}
+        return {block for number in loops for block in cfg.loops[number].blocks}
 
     def threads(self, index: int) -> ThreadSet:
         cfg = self._values.cfg

@@ -29,13 +29,14 @@ class Waiter:
     Only thread indices tell roles apart. The arms of any other condition may be alternatives of one thread.
 
     `near` holds releases of the wait's own role: what others had published to them, the waiting thread has met
-    on its own way, so only what they did themselves since is news.
+    on its own way, so only what they did themselves since is news. `commits`: a tcgen05.commit is among them.
     """
 
     event: Event
     near: set[int] = field(default_factory=lambda: set[int]())
     groups: list[list[Event]] = field(default_factory=lambda: list[list[Event]]())
     uncertain: list[Event] = field(default_factory=lambda: list[Event]())
+    commits: bool = False
 
 
 class Handoffs:
@@ -92,6 +93,8 @@ class Handoffs:
             answer = pair(release, wait)
             if answer is None:
                 continue
+            sync = release.effect.sync
+            waiter.commits = waiter.commits or (sync is not None and sync.kind is SyncKind.TCGEN05_COMMIT)
             if not answer:
                 waiter.uncertain.append(release)
                 continue

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
-from ptxfence.analysis.conditions import disjoint, subset
+from ptxfence.analysis.conditions import ThreadSet, disjoint, subset
 from ptxfence.analysis.conflicts import Conflicts
 from ptxfence.analysis.context import Context
 from ptxfence.analysis.effects import (
@@ -200,17 +200,28 @@ def unobserved(context: Context) -> Iterator[Finding]:
 
 def _unshared(context: Context, tracked: list[Touch], reuses: list[Touch]) -> Iterator[Finding]:
     """Reuses by threads to whom nothing hands on that the issuers have waited."""
+    kinds: dict[_Kind, Touch] = {}
+    for flying in tracked:
+        if flying.access.completion in GROUPS:
+            kinds.setdefault(_kind(flying), flying)
     syncs = context.events.joins
+    waits = {kind: _group_waits(context, flying) for kind, flying in kinds.items()}
+    met: dict[_Kind, list[_Kind]] = {}
     for reuse in reuses:
-        for flying in tracked:
-            if flying.access.completion not in GROUPS or not clash(flying.access, reuse.access):
-                continue
-            if not by_others(flying, reuse):
-                continue
-            waits = _group_waits(context, flying)
-            if any(context.witness.paths.reaches(wait, reuse.index, syncs) for wait in waits):
-                yield _finding(context, flying, reuse, 0)
-                break
+        kind = _kind(reuse)
+        if kind not in met:
+            met[kind] = [k for k, t in kinds.items() if clash(t.access, reuse.access) and by_others(t, reuse)]
+        reached = (k for k in met[kind] if context.witness.paths.any_reaches(waits[k], reuse.index, syncs))
+        if (found := next(reached, None)) is not None:
+            yield _finding(context, kinds[found], reuse, 0)
+
+
+_Kind = tuple[Region, Access, ThreadSet]
+
+
+def _kind(touch: Touch) -> _Kind:
+    """What is alike in copies of one instruction, as unrolling leaves them."""
+    return touch.region, touch.access, touch.threads
 
 
 def _unwaited(context: Context, telling: _Telling, tracked: list[Touch], reuses: list[Touch]) -> Iterator[Finding]:
@@ -279,8 +290,7 @@ def _tells(events: Events, handoffs: Handoffs, wait: Event, flying: Touch) -> bo
         barrier = events.values.mbarrier_region(flying.index, operand)
         return overlap(barrier, wait.barrier) is not Overlap.NO
     waiter = handoffs.waiters.get(wait.index)
-    releases = [r for group in waiter.groups for r in group] + waiter.uncertain if waiter is not None else []
-    return any(r.effect.sync is not None and r.effect.sync.kind is SyncKind.TCGEN05_COMMIT for r in releases)
+    return waiter is not None and waiter.commits
 
 
 def _untold(context: Context, telling: _Telling, flying: Touch, reuse: Touch) -> bool:

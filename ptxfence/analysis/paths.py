@@ -12,6 +12,8 @@ from ptxfence.analysis.handoff import Handoffs
 Stops = frozenset[int] | tuple[int, ...]
 """Instructions at which a search turns back; sets that serve many searches should be frozen sets."""
 
+Spans = dict[int, list[tuple[int, int]]]
+
 NOWHERE: Stops = ()
 MOST_SEARCHES = 256  # kept at a time
 
@@ -36,7 +38,7 @@ class Paths:
         for release in sorted(handoffs.listeners):
             self._releases.setdefault(cfg.block_of(release), []).append(release)
         self._comes: dict[tuple[int, int], bool] = {}
-        self._spans: dict[tuple[int, Stops, bool], dict[int, list[tuple[int, int]]]] = {}
+        self._spans: dict[tuple[Stops, Stops, bool], Spans] = {}
 
     def _leaps(self, block: int, first: int, last: int) -> Iterator[tuple[int, int]]:
         """Hand-offs that leave `block` within `[first, last]`: (release, wait)."""
@@ -114,21 +116,31 @@ class Paths:
 
     def reaches(self, source: int, target: int, stops: Stops = NOWHERE, *, leap: bool = True) -> bool:
         """Whether some path leads from after `source` to `target` without executing one of `stops`."""
-        key = (source, stops, leap)
+        return self._among(self._searched((source,), stops, leap), target)
+
+    def any_reaches(self, sources: frozenset[int], target: int, stops: Stops = NOWHERE) -> bool:
+        """Whether `reaches` holds of some source: one search for all."""
+        return self._among(self._searched(sources, stops, True), target)
+
+    def _among(self, spans: Spans, target: int) -> bool:
+        return any(begin <= target < limit for begin, limit in spans.get(self.cfg.home[target], ()))
+
+    def _searched(self, sources: Stops, stops: Stops, leap: bool) -> Spans:
+        key = (sources, stops, leap)
         spans = self._spans.get(key)
         if spans is None:
             if len(self._spans) >= MOST_SEARCHES:
                 self._spans.clear()
-            spans = self._spans[key] = self._search(source, stops, leap)
-        return any(begin <= target < limit for begin, limit in spans.get(self.cfg.home[target], ()))
+            spans = self._spans[key] = self._search(sources, stops, leap)
+        return spans
 
-    def _search(self, source: int, stops: Stops, leap: bool) -> dict[int, list[tuple[int, int]]]:
-        """What `find` would go through from `source`: runs of instructions `[begin, limit)` by block."""
+    def _search(self, sources: Stops, stops: Stops, leap: bool) -> Spans:
+        """What `find` would go through from the sources: runs of instructions `[begin, limit)` by block."""
         halts = self._by_block(stops)
         blocks, succs, home = self.cfg.blocks, self.cfg.succs, self.cfg.home
-        first = (home[source], source + 1)
-        found: dict[int, list[tuple[int, int]]] = {}
-        seen, work = {first}, [first]
+        work = [(home[source], source + 1) for source in sources]
+        found: Spans = {}
+        seen = set(work)
         while work:
             block, begin = work.pop()
             end = limit = blocks[block].end

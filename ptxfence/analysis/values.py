@@ -94,7 +94,20 @@ class Values:
 
     def _taken(self, env: Env, source: int, target: int) -> Env:
         found = self.edge_predicate(source, target)
-        return env if found is None else self.solver.assume(env, found[0], found[1])
+        if found is None or self._spent(found[0], source, target):
+            return env
+        return self.solver.assume(env, found[0], found[1])
+
+    def _spent(self, predicate: Node, source: int, target: int) -> bool:
+        """Whether an edge leaves the loop that asks for an unknown answer, such as a wait: no value depends on it, and
+        a kernel has as many as it has waits."""
+        while predicate.op == "pnot":
+            predicate = predicate.args[0]
+        if predicate.op != "var" or "@" not in (name := str(predicate.data[0])):
+            return False
+        home = self.cfg.block_of(int(name.split("@")[1].split(".")[0]))
+        left = set(self.cfg.loops_of.get(source, ())) - set(self.cfg.loops_of.get(target, ()))
+        return any(home in self.cfg.loops[number].blocks for number in left)
 
     def env_at(self, index: int) -> Env:
         """What holds where instruction `index` takes effect, its own guard included."""
