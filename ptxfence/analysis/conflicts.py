@@ -40,12 +40,12 @@ class _Places:
     """Numbers for distinct regions, and how they overlap, compared once."""
 
     def __init__(self) -> None:
-        self._numbers: dict[Region, int] = {}
+        self._numbers: dict[object, int] = {}
         self._regions: list[Region] = []
         self._outlines: list[Outline] = []
 
     def of(self, region: Region) -> int:
-        number = self._numbers.setdefault(region, len(self._regions))
+        number = self._numbers.setdefault(_outline(region), len(self._regions))
         if number == len(self._regions):
             self._regions.append(region)
             self._outlines.append(outline(region) if region.bounded else NOWHERE)
@@ -60,6 +60,13 @@ class _Places:
             return UNBOUNDED
         apart = (a.peer or b.peer) and a.exact and b.exact and (a.holds(b) or b.holds(a))
         return CERTAIN if how is Overlap.CERTAIN or apart else POSSIBLE
+
+
+def _outline(region: Region) -> object:
+    """All that a comparison of any two instances looks at: the names of variables are not, and copies of one
+    instruction, as unrolling leaves them, differ in those alone."""
+    terms = region.terms and tuple((t.scale, t.lo, t.hi, t.step) for t in region.terms)
+    return region._replace(terms=None, lost=None), terms
 
 
 class _Group:
@@ -116,32 +123,35 @@ class Conflicts:
     def _meet(self, tracked: Sequence[Touch], operating: Sequence[Touch]) -> dict[int, _Group]:
         """Gives bits to the tracked touches that meet an operation; each operation's group.
 
-        Work is done once per pair of distinct regions, and per tracked touch and group of like operations.
+        Work is done once per pair of distinct regions, and once per kind of tracked touch and group of like operations.
         """
         places = _Places()
-        groups: dict[tuple[int, int], _Group] = {}
+        groups: dict[tuple[int, Access], _Group] = {}
         by_place: dict[int, list[_Group]] = {}
         member: dict[int, _Group] = {}
         for touch in operating:
             place = places.of(touch.region)
-            key = (place, id(touch.access))
+            key = (place, touch.access)
             if key not in groups:
                 groups[key] = _Group(touch.access, place)
                 by_place.setdefault(place, []).append(groups[key])
             member[touch.number] = groups[key]
-        clashes: dict[tuple[int, int], bool] = {}
         near: dict[int, list[tuple[_Group, int]]] = {}
+        met: dict[tuple[int, Access], list[tuple[_Group, int]]] = {}
+        bits: dict[tuple[int, Access], int] = {}
         for touch in tracked:
             place = places.of(touch.region)
+            kind = (place, touch.access)
             if place not in near:
                 ranked = ((places.rank(place, other), found) for other, found in by_place.items())
                 near[place] = [(group, rank) for rank, found in ranked if rank for group in found]
-            for group, rank in near[place]:
-                pair = (id(touch.access), id(group.access))
-                if pair not in clashes:
-                    clashes[pair] = self._clash(touch.access, group.access)
-                if clashes[pair]:
-                    group.add(self._bits(touch), touch.access, rank)
+            if kind not in met:
+                met[kind] = [(group, rank) for group, rank in near[place] if self._clash(touch.access, group.access)]
+            if met[kind]:
+                bits[kind] = bits.get(kind, 0) | self._bits(touch)
+        for kind, found in bits.items():
+            for group, rank in met[kind]:
+                group.add(found, kind[1], rank)
         return member
 
     def _bits(self, touch: Touch) -> int:

@@ -52,13 +52,14 @@ class Handoffs:
         self._reach: dict[int, frozenset[int]] = {}
         self._behind: dict[int, frozenset[int]] = {}
         self._roles: dict[int, ThreadSet] = {}
+        self._partners: dict[tuple[tuple[int, int] | None, ThreadSet], list[Event]] = {}
         self._common = events.common_barriers[False]
         self.waiters: dict[int, Waiter] = {}
         for wait in self._waits:
             self._add(wait, self._arrives, self._mbarrier_pair)
         for bar in self._bars:
             if _kind(bar) is SyncKind.BAR:
-                self._add(bar, self._bars, self._bar_pair)
+                self._add(bar, self._meeting(bar), self._bar_pair)
         flags = [e for block in events.by_block.values() for e in block if e.flag is not None]
         for wait in flags:
             if wait.flags in (FlagUse.ACQUIRE, FlagUse.BOTH):
@@ -74,6 +75,23 @@ class Handoffs:
         if any(waiter.uncertain for waiter in self.waiters.values()):
             return True
         return any(w.barrier is not None and not w.barrier.bounded for w in self._waits)
+
+    @cached_property
+    def _bar_kinds(self) -> dict[tuple[tuple[int, int] | None, ThreadSet], list[int]]:
+        """Positions of the named barriers that are alike: loops repeat few kinds many times."""
+        found: dict[tuple[tuple[int, int] | None, ThreadSet], list[int]] = {}
+        for number, bar in enumerate(self._bars):
+            found.setdefault((bar.ids, self.threads(bar.index)), []).append(number)
+        return found
+
+    def _meeting(self, wait: Event) -> list[Event]:
+        """Named barriers with an id and threads that could pair with this one."""
+        key = wait.ids, self.threads(wait.index)
+        if key not in self._partners:
+            kinds = [(ids, threads) for ids, threads in self._bar_kinds if _ids_meet(ids, key[0])]
+            numbers = [n for kind in kinds if disjoint(kind[1], key[1]) for n in self._bar_kinds[kind]]
+            self._partners[key] = [self._bars[n] for n in sorted(numbers)]
+        return self._partners[key]
 
     @staticmethod
     def _landings(events: Events) -> list[Event]:
@@ -138,9 +156,8 @@ class Handoffs:
         return True if apart else None  # no thread comes from one to the other: two roles
 
     def _bar_pair(self, release: Event, wait: Event) -> bool | None:
-        if release is wait or not _ids_meet(release, wait):
-            return None
-        if not disjoint(self.threads(release.index), self.threads(wait.index)) or self._exclusive(release, wait):
+        """Of two that could pair (`_meeting`)."""
+        if release is wait or self._exclusive(release, wait):
             return None
         return release.ids is not None and wait.ids is not None
 
@@ -227,10 +244,10 @@ def follows(cfg: Cfg, index: int, wanted: tuple[int, ...]) -> frozenset[int]:
     )
 
 
-def _ids_meet(a: Event, b: Event) -> bool:
-    if a.ids is None or b.ids is None:
+def _ids_meet(a: tuple[int, int] | None, b: tuple[int, int] | None) -> bool:
+    if a is None or b is None:
         return True
-    return a.ids[0] <= b.ids[1] and b.ids[0] <= a.ids[1]
+    return a[0] <= b[1] and b[0] <= a[1]
 
 
 def _kind(event: Event) -> SyncKind:

@@ -267,7 +267,7 @@ def _exposed(context: Context, flying: Touch, reuse: Touch, waits: frozenset[int
         return True
     if flying.access.completion is Completion.BULK_GROUP and subset(reuse.threads, flying.threads):
         return False
-    return any(paths.reaches(wait, reuse.index, context.events.barriers) for wait in waits)
+    return paths.any_reaches(waits, reuse.index, context.events.barriers)
 
 
 def _group_waits(context: Context, flying: Touch) -> frozenset[int]:

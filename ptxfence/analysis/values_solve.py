@@ -57,6 +57,7 @@ class Solver:
         self._by_thread: dict[tuple[Node, int, int], Value] = {}
         self._guesses: dict[Node, Value] = {}
         self._assigned: dict[Node, Value] = {}
+        self._ways: dict[Node, list[Node]] = {}
         self._memo: dict[tuple[int, Env], Value] = {}
         self._scratch: dict[tuple[int, Env], Value] = {}
         self._selected: dict[tuple[Env, Node, bool, int], Env] = {}
@@ -352,10 +353,21 @@ class Solver:
     def _joined(self, incoming: list[tuple[Node, Env]]) -> Value:
         result: Value = ()
         for arg, env in incoming:
+            for part in self._long_way(arg):
+                self._value(part, env)
             value = self._value(arg, env)
             if value:
                 result = join(result, value) if result else value
         return result
+
+    def _long_way(self, arg: Node) -> list[Node]:
+        """What is between a phi and its argument, in order, where that is more than recursion should follow: a counter
+        that an unrolled loop steps many times."""
+        found = self._ways.get(arg)
+        if found is None:
+            order = unvisited(arg, self._known)
+            found = self._ways[arg] = order if len(order) > DEEPEST else []
+        return found
 
     def _thresholds(self, edges: list[tuple[Node, list[tuple[Node, Env]]]]) -> list[int]:
         found: set[int] = {0}
