@@ -100,3 +100,19 @@ def widened(old: Value, new: Value, thresholds: list[int], phi: Node) -> Value:
         lo = span.lo - (span.lo - lo + step - 1) // step * step
         spans.append(Span(span.base, lo, hi, step))
     return tuple(spans)
+
+
+def landmarks(form: Node, lo: int, hi: int, members: set[Node], value_of: Callable[[Node], Value]) -> set[int]:
+    """Values of a member at which a constraint `lo <= form <= hi` begins to bind."""
+    if form.op != "lin":
+        return {lo - 1, lo, lo + 1, hi - 1, hi, hi + 1}
+    found: set[int] = set()
+    least = most = 0
+    for atom, k in form.terms:
+        if atom not in members:
+            low, high = bounds(value_of(atom))
+            least, most = least + min(k * low, k * high), most + max(k * low, k * high)
+    for atom, k in form.terms:
+        if atom in members:
+            found.update((edge - rest) // k + i for edge in (lo, hi) for rest in (least, most) for i in (-1, 0, 1, 2))
+    return found

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from math import gcd
 
 from ptxfence.analysis import values_transfer as transfer
-from ptxfence.analysis.values_cycles import components, widened, widest
+from ptxfence.analysis.values_cycles import components, landmarks, widened, widest
 from ptxfence.analysis.values_domain import (
     Value,
     add,
@@ -380,7 +380,7 @@ class Solver:
                 for node, rows in env.table.items():
                     if not members.isdisjoint(node.phis):
                         for lo, hi, _ in rows:
-                            found.update(self._landmarks(node, lo, hi, members))
+                            found.update(landmarks(node, lo, hi, members, self._anywhere))
         while work:
             node = work.pop()
             if node in seen or members.isdisjoint(node.phis):
@@ -390,22 +390,8 @@ class Solver:
             if node.op == "selp":
                 for truth in (True, False):
                     for form, lo, hi, _ in self.conditions(node.args[0], truth):
-                        found.update(self._landmarks(form, lo, hi, members))
+                        found.update(landmarks(form, lo, hi, members, self._anywhere))
         return sorted(found)
 
-    def _landmarks(self, form: Node, lo: int, hi: int, members: set[Node]) -> set[int]:
-        """Values of a member at which a constraint `lo <= form <= hi` begins to bind."""
-        if form.op != "lin":
-            return {lo - 1, lo, lo + 1, hi - 1, hi, hi + 1}
-        found: set[int] = set()
-        least = most = 0
-        for atom, k in form.terms:
-            if atom not in members:
-                low, high = bounds(self._value(atom, EMPTY) or constant(0))
-                least, most = least + min(k * low, k * high), most + max(k * low, k * high)
-        for atom, k in form.terms:
-            if atom in members:
-                found.update(
-                    (edge - rest) // k + i for edge in (lo, hi) for rest in (least, most) for i in (-1, 0, 1, 2)
-                )
-        return found
+    def _anywhere(self, node: Node) -> Value:
+        return self._value(node, EMPTY) or constant(0)

@@ -200,6 +200,27 @@ def test_deep_chains_are_no_recursion() -> None:
     assert (found.lo, found.hi) == (0, 84)
 
 
+def test_a_ring_index_that_an_unrolled_loop_steps_many_times_stays_in_its_ring() -> None:
+    step = "add.u32 %r2, %r1, 1;\nsetp.eq.u32 %p1, %r2, 3;\nselp.b32 %r1, 0, %r2, %p1;\n"
+    found = region(
+        f"mov.u32 %r1, 0;\nmov.u32 %r3, smem;\nmov.u32 %r6, 0;\nld.param.u32 %r7, [n];\nLOOP:\n{step * 61}"
+        "shl.b32 %r4, %r1, 10;\nadd.u32 %r5, %r3, %r4;\nst.shared.u32 [%r5], 0;\nadd.u32 %r6, %r6, 1;\n"
+        "setp.lt.u32 %p2, %r6, %r7;\n@%p2 bra LOOP;"
+    )
+    assert (found.lo, found.hi, found.step) == (0, 2052, 1024)
+
+
+def test_waits_leave_no_conditions_behind() -> None:
+    wait = (
+        "W{0}:\nmbarrier.try_wait.parity.shared.b64 %p1, [smem+{1}], %r9;\n@!%p1 bra W{0};\n"
+        "st.shared.u32 [smem+4096], 0;\n"
+    )
+    values = analysed("mov.u32 %r9, 0;\n" + "".join(wait.format(i, 8 * i) for i in range(40)))
+    stores = [i.index for i in values.function.instructions if i.opcode.startswith("st.")]
+    assert values.env_at(stores[-1]) is values.env_at(stores[0])
+    assert not values.threads(stores[-1])
+
+
 @pytest.mark.parametrize(("start", "lo", "hi"), [(1664, 1664, 2688), (1696, 1664, 2688), (2048, 2048, 3072)])
 def test_a_swizzled_tile_begins_at_its_row(start: int, lo: int, hi: int) -> None:
     body = (
