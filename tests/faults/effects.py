@@ -245,8 +245,8 @@ FAULTS = (
     ),
     Fault(
         "loop_exit", "analysis/guards.py",
-        "if not (a.defs and a.defs <= left)) if left else atoms",
-        ") if left else atoms",
+        "return frozenset(a for a in atoms if not a.defs or any(home[d] not in left for d in a.defs))",
+        "return atoms",
         "who leaves a loop in this iteration is who leaves it at all",
         "tests/test_corpus.py::test_corpus_file[ptx/nvcc-13.0/tile_scale.fence.sm_90.ptx]",
     ),

@@ -287,14 +287,14 @@ FAULTS = (
     ),
     Fault(
         "barrier_id_ranges", "analysis/handoff.py",
-        "return a.ids[0] <= b.ids[1] and b.ids[0] <= a.ids[1]",
-        "return a.ids == b.ids",
+        "return a[0] <= b[1] and b[0] <= a[1]",
+        "return a == b",
         "named barriers meet only if their ids are the same range",
         "tests/litmus/test_litmus.py::test_check[named_barrier_range]",
     ),
     Fault(
         "any_barrier_id", "analysis/handoff.py",
-        "return a.ids[0] <= b.ids[1] and b.ids[0] <= a.ids[1]",
+        "return a[0] <= b[1] and b[0] <= a[1]",
         "return True",
         "named barriers meet whatever their ids",
         "tests/litmus/test_litmus.py::test_check[other_barrier]",
