@@ -151,6 +151,14 @@ class _Telling:
     def __init__(self, context: Context) -> None:
         self._context = context
         self._known: dict[int, list[Event]] = {}
+        self._groups: dict[tuple[Completion, ThreadSet], frozenset[int]] = {}
+
+    def groups(self, flying: Touch) -> frozenset[int]:
+        """Waits for all groups by the threads that issued the operation."""
+        key = (flying.access.completion, flying.threads)
+        if key not in self._groups:
+            self._groups[key] = _group_waits(self._context, flying)
+        return self._groups[key]
 
     def of(self, flying: Touch) -> list[Event]:
         events, handoffs = self._context.events, self._context.handoffs
@@ -179,7 +187,8 @@ def unobserved(context: Context) -> Iterator[Finding]:
     by_region: dict[Region, list[Touch]] = {}
     for touch in reuses:
         by_region.setdefault(touch.region, []).append(touch)
-    tracked = [t for t in tracked if _may_fly(context, telling, t, by_region)]
+    near = _Near(by_region)
+    tracked = [t for t in tracked if _may_fly(context, telling, t, near)]
     if not tracked or not reuses:
         return
     conflicts = Conflicts(events, tracked, reuses, clash)
@@ -244,19 +253,31 @@ def _concurrent(context: Context, flying: Touch, reuse: Touch) -> bool:
     return not disjoint(uniform_part(flying.threads), uniform_part(reuse.threads))
 
 
-def _may_fly(
-    context: Context, telling: _Telling, flying: Touch, reuses: Mapping[Region, list[Touch]]
-) -> bool:
+class _Near:
+    """Provable reuses that clash with an operation, looked for once for operations that are alike."""
+
+    def __init__(self, reuses: Mapping[Region, list[Touch]]) -> None:
+        self._reuses = reuses
+        self._found: dict[tuple[Region, Access], list[Touch]] = {}
+
+    def of(self, flying: Touch) -> list[Touch]:
+        key = (flying.region, flying.access)
+        if key not in self._found:
+            near = (touches for region, touches in self._reuses.items() if provable(flying.region, region))
+            self._found[key] = [r for touches in near for r in touches if clash(flying.access, r.access)]
+        return self._found[key]
+
+
+def _may_fly(context: Context, telling: _Telling, flying: Touch, near: _Near) -> bool:
     """Whether the flow has to decide: some way leads from the operation to a provable reuse without a plain wait."""
-    near = (touches for region, touches in reuses.items() if provable(flying.region, region))
-    clashing = (r for touches in near for r in touches if clash(flying.access, r.access) and r.index != flying.index)
-    meets = [r for r in clashing if context.witness.paths.comes(flying.index, r.index)]
+    comes = context.witness.paths.comes
+    meets = [r for r in near.of(flying) if r.index != flying.index and comes(flying.index, r.index)]
     if not meets:
         return False
     if flying.access.completion not in GROUPS:
         waits = telling.of(flying)
         return not all(_told_between(context, waits, flying, reuse) for reuse in meets)
-    waits = _group_waits(context, flying)
+    waits = telling.groups(flying)
     return any(_exposed(context, flying, reuse, waits) for reuse in meets)
 
 

@@ -157,12 +157,15 @@ class Paths:
         return found
 
     def comes(self, source: int, target: int) -> bool:
-        """As `reaches` without stops, answered once for two blocks."""
+        """As `reaches` without stops, answered once for two blocks; all blocks of a loop come to what one comes to."""
         key = (self.cfg.block_of(source), self.cfg.block_of(target))
         if key[0] == key[1]:
             return self.reaches(source, target)
         if key not in self._comes:
-            self._comes[key] = self.reaches(source, target)
+            mine, theirs = (self.cfg.loops_of.get(block, ()) for block in key)
+            whole = max(mine, key=lambda number: len(self.cfg.loops[number].blocks), default=None)
+            start = source if whole is None else self.cfg.blocks[self.cfg.loops[whole].header].start
+            self._comes[key] = not set(mine).isdisjoint(theirs) or self.reaches(start, target)
         return self._comes[key]
 
 
