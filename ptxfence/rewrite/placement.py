@@ -193,7 +193,7 @@ def plan(kernel: Kernel, demands: Sequence[Demand], policy: str) -> tuple[tuple[
     tried = [_one_by_one(routes, lines, policy), _one_by_one(routes[::-1], lines, policy)]
     if (together := _cut(routes, {}, lines, policy)) is not None:
         tried.append(together)
-    best = min((_pruned(kernel, fences, routes) for fences in tried), key=lambda fences: _total(kernel, fences))
+    best = min((pruned(kernel, fences, routes) for fences in tried), key=lambda fences: _total(kernel, fences))
     placed = tuple(
         Placed(spot, lines[spot] or 0, form, estimate(kernel, spot, form), _rules(spot, form, routes, best))
         for spot, form in sorted(best.items(), key=lambda item: lines[item[0]] or 0)
@@ -225,7 +225,7 @@ def _one_by_one(routes: Sequence[Routes], lines: _Lines, policy: str) -> dict[Sp
     return fences
 
 
-def _pruned(kernel: Kernel, fences: dict[Spot, Form], routes: Sequence[Routes]) -> dict[Spot, Form]:
+def pruned(kernel: Kernel, fences: dict[Spot, Form], routes: Sequence[Routes]) -> dict[Spot, Form]:
     """Without the fences, and with the narrowest forms, that the demands allow; dearest first."""
     left = dict(fences)
     for spot in sorted(fences, key=lambda s: estimate(kernel, s, fences[s]), reverse=True):

@@ -136,7 +136,7 @@ FAULTS = (
         "if any(k.name == kernel and k.verdict is not Verdict.PROVEN for k in report.kernels):",
         "if False:",
         "--optimize keeps a step after which the kernel is not proven",
-        "tests/rewrite/test_fix.py::test_optimize_does_not_believe_the_advice",
+        "tests/rewrite/test_placement.py::test_advice_that_would_undo_the_proof_is_not_followed",
     ),
     Fault(
         "cut_is_empty", "rewrite/placement.py",
@@ -171,21 +171,21 @@ FAULTS = (
         "        if not all(r.is_cut(left) for r in routes):\n            left[spot]",
         "        if True:\n            left[spot]",
         "fences that others make needless stay",
-        "",
+        "tests/rewrite/test_placement.py::test_fences_that_others_make_needless_go",
     ),
     Fault(
         "policy", "rewrite/placement.py",
         'if policy == "writer-side" and',
         "if False and",
         "fences go to the issuer's side although the writers' was asked for",
-        "",
+        "tests/rewrite/test_placement.py::test_policies_differ_where_the_writers_synchronise_in_a_loop[writer-side-bar.sync]",
     ),
     Fault(
         "before_the_label", "rewrite/layout.py",
         "(b for b in gap.boundaries if b.labels_before == gap.labels)",
         "(b for b in gap.boundaries if b.labels_before == 0)",
         "a fence stands before the label of its block, where jumps pass it by",
-        "",
+        "tests/rewrite/test_edits.py::test_wait_block_is_never_entered",
     ),
     Fault(
         "inside_a_wait", "rewrite/layout.py",

@@ -10,8 +10,7 @@ import pytest
 from ptxfence.analysis import check
 from ptxfence.analysis.effects import FenceKind
 from ptxfence.analysis.isa import lookup
-from ptxfence.analysis.report import Cause, Confidence, Finding, Report, Severity, Verdict
-from ptxfence.analysis.witness import place
+from ptxfence.analysis.report import Cause, Report, Severity, Verdict
 from ptxfence.errors import RecheckError
 from ptxfence.grammar import parse
 from ptxfence.rewrite import assemble, patch
@@ -205,17 +204,3 @@ def test_undecided_kernels_are_not_optimised(monkeypatch: pytest.MonkeyPatch) ->
     text = (HAND / "fence_twice.ptx").read_text().replace("\tbar.sync", "\tunknown.op %r1, [%r4];\n\tbar.sync")
     assert report_of(text).verdict is Verdict.UNDECIDED
     assert fixed(text, optimize=True).edits == ()
-
-
-def test_optimize_does_not_believe_the_advice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A note that a needed fence can go is tried and dropped."""
-    file = parse((HAND / "bulk_store_fence.ptx").read_text())
-    _, function = next(roots(file))
-    fence = next(i.index for i in function.instructions if i.opcode.startswith("fence.proxy.async"))
-    where = place(file, function, fence)
-    advice = Finding("PF201", "", Severity.NOTE, Confidence.CERTAIN, function.name, None, "", where, None)
-    monkeypatch.setattr("ptxfence.rewrite.optimize._advice", lambda work: iter((advice,)))
-    result = fix(file, check.analyse(file), level=Severity.WARNING, optimize=True)
-    assert result.edits == ()
-    assert result.savings == ()
-    assert result.after.verdict is Verdict.PROVEN
