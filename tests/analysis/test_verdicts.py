@@ -33,3 +33,9 @@ def test_a_warning_is_a_hazard() -> None:
     report = analyse(file)
     assert {finding.severity for finding in report.findings} == {Severity.WARNING}
     assert report.verdict is Verdict.HAZARD
+
+
+def test_an_address_that_cannot_be_followed_is_no_proof() -> None:
+    report = _kernel(kernel("far", "", "", "mad.lo.u32 mine, n, 4, mine;\nST\nBAR\n@lead ISSUE").text)
+    assert report.verdict is Verdict.UNDECIDED
+    assert "address not resolved" in report.reasons[0]
