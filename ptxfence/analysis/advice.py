@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ptxfence.analysis.effects import SyncKind
 from ptxfence.analysis.events import Event
 from ptxfence.analysis.flow import Flow
-from ptxfence.analysis.redundancy import MOST_FENCES, Redundancy, Use
+from ptxfence.analysis.redundancy import MOST_FENCES, Redundancy, Use, reaching
 from ptxfence.analysis.report import Confidence, Finding, Severity
 from ptxfence.analysis.rules import NAMES
+from ptxfence.analysis.transfer import Hazard
 from ptxfence.analysis.witness import Witness
 
 
-def advise(flow: Flow, witness: Witness) -> Iterator[Finding]:
-    """Notes for one proven kernel, in text order."""
-    redundancy = Redundancy(flow)
+def advise(flow: Flow, witness: Witness, hazards: Iterable[Hazard]) -> Iterator[Finding]:
+    """Notes for one proven kernel, in text order. `hazards` are all that the flow has found, tolerated ones."""
+    redundancy = Redundancy(flow, reaching(hazards))
     if len(redundancy.fences) > MOST_FENCES:
         return
     for use in reversed(list(redundancy.remarkable())):

@@ -161,7 +161,7 @@ class _Kernel:
             self.assumptions.setdefault(ONE_CTA)
         clear = not self.reasons and not any(waiter.uncertain for waiter in flow.handoffs.waiters.values())
         if clear and self._verdict() is Verdict.PROVEN and self.counts.fences:
-            self.findings.extend(advise(flow, witness))
+            self.findings.extend(advise(flow, witness, hazards))
 
     def _report(self, flow: Flow, hazards: list[Hazard]) -> None:
         builder = Findings(self.file, flow)

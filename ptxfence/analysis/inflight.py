@@ -26,7 +26,7 @@ from ptxfence.analysis.events import SHARED, Event, Events, Touch, in_order
 from ptxfence.analysis.flights import GROUPS, by_others, clash, fixed, least, one_issuer, provable
 from ptxfence.analysis.flow import Flow
 from ptxfence.analysis.handoff import Handoffs, reachable
-from ptxfence.analysis.overlaps import Overlap, overlap
+from ptxfence.analysis.overlaps import Overlap, apart, overlap
 from ptxfence.analysis.program import Program, Step
 from ptxfence.analysis.region import Region
 from ptxfence.analysis.report import Confidence, Finding, Severity
@@ -239,8 +239,8 @@ def _unwaited(context: Context, telling: _Telling, tracked: list[Touch], reuses:
     if context.handoffs.murky:
         return
     for flying in (t for t in tracked if t.access.completion is Completion.MBARRIER):
-        apart = (r for r in reuses if clash(flying.access, r.access) and _concurrent(context, flying, r))
-        reuse = next((r for r in apart if provable(flying.region, r.region)), None)
+        others = (r for r in reuses if clash(flying.access, r.access) and _concurrent(context, flying, r))
+        reuse = next((r for r in others if provable(flying.region, r.region)), None)
         if reuse is not None and not telling.of(flying):
             yield _finding(context, flying, reuse, 0)
 
@@ -263,7 +263,8 @@ class _Near:
     def of(self, flying: Touch) -> list[Touch]:
         key = (flying.region, flying.access)
         if key not in self._found:
-            near = (touches for region, touches in self._reuses.items() if provable(flying.region, region))
+            mine = flying.region
+            near = (touches for r, touches in self._reuses.items() if not apart(mine, r) and provable(mine, r))
             self._found[key] = [r for touches in near for r in touches if clash(flying.access, r.access)]
         return self._found[key]
 
@@ -322,10 +323,10 @@ def _told_between(context: Context, waits: list[Event], flying: Touch, reuse: To
     """Whether some path waits on an mbarrier for the end of the operation. Conditions of phases and trip counts often
     make the paths without such a wait impossible, so one wait is enough to stay silent."""
     paths, both = context.witness.paths, (flying.index, reuse.index)
-    apart = not paths.reaches(flying.index, reuse.index, leap=False)  # another thread's work: its own wait tells it
+    elsewhere = not paths.reaches(flying.index, reuse.index, leap=False)  # another thread's work: its own wait tells it
     again = () if _at_times(context, flying) else (flying.index,)
     return any(
-        (apart or paths.reaches(flying.index, wait.index, both)) and paths.reaches(wait.index, reuse.index, again)
+        (elsewhere or paths.reaches(flying.index, wait.index, both)) and paths.reaches(wait.index, reuse.index, again)
         for wait in waits
     )
 

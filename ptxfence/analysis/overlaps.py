@@ -59,17 +59,21 @@ def _place(a: Region) -> tuple[int, int] | None:
     return start, start + a.width
 
 
-def _compare(a: Region, b: Region, same: bool, outlines: tuple[Outline, Outline] | None = None) -> Overlap:
+def apart(a: Region, b: Region) -> bool:
+    """Whether two regions have no byte in common by their bases or bounds alone. Quick; says less than `overlap`."""
     if a.base is None or b.base is None:
-        return Overlap.MAYBE
+        return False
     if a.base != b.base:
-        opaque = BaseKind.OPAQUE in (a.base.kind, b.base.kind)
-        return Overlap.MAYBE if opaque else Overlap.NO
+        return BaseKind.OPAQUE not in (a.base.kind, b.base.kind)
     if a.lo is not None and b.hi is not None and a.lo >= b.hi:
+        return True
+    return b.lo is not None and a.hi is not None and b.lo >= a.hi
+
+
+def _compare(a: Region, b: Region, same: bool, outlines: tuple[Outline, Outline] | None = None) -> Overlap:
+    if apart(a, b):
         return Overlap.NO
-    if b.lo is not None and a.hi is not None and b.lo >= a.hi:
-        return Overlap.NO
-    if not (a.bounded and b.bounded):
+    if a.base is None or a.base != b.base or not (a.bounded and b.bounded):
         return Overlap.MAYBE
     left, right = outlines or (outline(a), outline(b))
     if not _meets(left, right, same):

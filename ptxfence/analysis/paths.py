@@ -33,6 +33,8 @@ class Paths:
     def __init__(self, cfg: Cfg, handoffs: Handoffs) -> None:
         self.cfg = cfg
         self.handoffs = handoffs
+        self._starts = [block.start for block in cfg.blocks]
+        self._ends = [block.end for block in cfg.blocks]
         self._stops: dict[frozenset[int], Mapping[int, list[int]]] = {}
         self._releases: dict[int, list[int]] = {}
         for release in sorted(handoffs.listeners):
@@ -137,23 +139,27 @@ class Paths:
     def _search(self, sources: Stops, stops: Stops, leap: bool) -> Spans:
         """What `find` would go through from the sources: runs of instructions `[begin, limit)` by block."""
         halts = self._by_block(stops)
-        blocks, succs, home = self.cfg.blocks, self.cfg.succs, self.cfg.home
-        work = [(home[source], source + 1) for source in sources]
+        succs, home, starts, ends = self.cfg.succs, self.cfg.home, self._starts, self._ends
         found: Spans = {}
-        seen = set(work)
+        entered = set[int]()  # blocks from their start, and waits
+        work = [(home[source], source + 1) for source in sources]
         while work:
             block, begin = work.pop()
-            end = limit = blocks[block].end
+            end = limit = ends[block]
             if block in halts:
                 limit = next((i for i in halts[block] if i >= begin), end)
             found.setdefault(block, []).append((begin, limit))
-            following = [(s, blocks[s].start) for s in succs[block]] if limit == end else []
             if leap and block in self._releases:
-                following += [(home[wait], wait) for _, wait in self._leaps(block, begin, limit - 1)]
-            for new in following:
-                if new not in seen:
-                    seen.add(new)
-                    work.append(new)
+                waits = {wait for _, wait in self._leaps(block, begin, limit - 1)} - entered
+                entered |= waits
+                work += [(home[wait], wait) for wait in waits]
+            if limit < end:
+                continue
+            for successor in succs[block]:
+                begin = starts[successor]
+                if begin not in entered:
+                    entered.add(begin)
+                    work.append((successor, begin))
         return found
 
     def comes(self, source: int, target: int) -> bool:

@@ -6,7 +6,7 @@ and the kernel must come out as clean as before.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -54,9 +54,10 @@ class Copies:
 class Redundancy:
     """Answers for the fences of one kernel whose flow is `flow`."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: Flow, baseline: Mapping[int, int] | None = None) -> None:
+        """`baseline`: what reaches each async touch unfenced, where the caller knows."""
         self.flow = flow
-        self.baseline = verdicts(flow)
+        self.baseline = verdicts(flow) if baseline is None else baseline
         self._dropped: set[int] = set()
 
     @cached_property
@@ -198,12 +199,16 @@ class Redundancy:
 
 def verdicts(flow: Flow) -> dict[int, int]:
     """For each async touch the accesses that reach it unfenced."""
-    found: dict[int, int] = {}
+    hazards: list[Hazard] = []
+    flow.hazards(hazards.append)
+    return reaching(hazards)
 
-    def note(hazard: Hazard) -> None:
+
+def reaching(hazards: Iterable[Hazard]) -> dict[int, int]:
+    """The accesses of hazards by async touch."""
+    found: dict[int, int] = {}
+    for hazard in hazards:
         number = hazard.operation.touch.number
         if hazard.accesses:
             found[number] = found.get(number, 0) | hazard.accesses
-
-    flow.hazards(note)
     return found

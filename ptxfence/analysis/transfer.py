@@ -272,7 +272,15 @@ class Transfer:
         state.unjoined = state.others = 0
 
     def _publish_cta(self, step: Step, state: State) -> None:
-        merged = [self._combined(step, state, g) for g in step.members]
+        met: dict[tuple[int, ...], int] = {}
+        warps = any(state.warp)
+        merged: list[int] = []
+        for g in step.members:
+            helpers = step.cta[g]
+            if helpers not in met:
+                met[helpers] = state.meet(state.pub, helpers)
+            bits = state.own[self.universe.uniform_index[g]] | met[helpers]
+            merged.append(bits | state.meet(state.warp, step.warp[g]) if warps else bits)
         for g, bits in zip(step.members, merged, strict=True):
             state.pub[g] = bits
         state.own[:] = [0] * len(state.own)

@@ -46,6 +46,8 @@ def restrict(state: State, by: Restriction) -> None:
     for i in by.unreached:
         state.present &= ~(1 << i)
     for facts in (state.own, state.warp, state.pub, state.peer):
+        if not any(facts):
+            continue
         for i in by.unreached:
             facts[i] = 0
         if len(by.inside) > 1:
