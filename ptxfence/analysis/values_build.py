@@ -73,8 +73,11 @@ class Builder:
         """The value of a register as instruction `index` reads it."""
         if name in SPECIAL and (special := special_register(self, name, component)) is not None:
             return special
-        ref = self._ref(name, self.definitions.reaching(name, index))
-        return self._undefined(name) if ref is None else self._demand(ref)
+        definition = self.definitions.reaching(name, index)
+        if definition is None:
+            return self._undefined(name)
+        ref = (definition, name) if isinstance(definition, int) else definition
+        return self._memo.get(ref) or self._demand(ref)
 
     def leaving(self, name: str, block: int) -> Node:
         """The value of a register at the end of a block."""

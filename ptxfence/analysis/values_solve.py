@@ -72,7 +72,8 @@ class Solver:
         for phi in node.phis:
             if phi.av is None and not self._solve(phi):
                 return self._guess(node)
-        for part in unvisited(node, self._known):
+        open_parts = None in [arg.av for arg in node.args]
+        for part in unvisited(node, self._known) if open_parts else (node,):
             if part.av is None:
                 part.av = self._compute(part, EMPTY) or top(part.width or 64)
             self._known.add(part)

@@ -8,7 +8,7 @@ from ptxfence.analysis.inline import Copy
 from ptxfence.analysis.isa_operations import Op
 from ptxfence.analysis.values_nodes import Node, to_signed
 from ptxfence.grammar.instruction import Instruction
-from ptxfence.grammar.model import Operand
+from ptxfence.grammar.model import Operand, Register
 
 if TYPE_CHECKING:
     from ptxfence.analysis.values_build import Builder
@@ -33,7 +33,10 @@ class Sources:
 
     def get(self, i: int) -> Node:
         """Operand `i` as a node."""
-        return self.builder.operand(self.instruction.operands[i], self.index)
+        operand = self.instruction.operands[i]
+        if isinstance(operand, Register):  # nearly all are
+            return self.builder.register(operand.name, self.index, operand.component)
+        return self.builder.operand(operand, self.index)
 
     def true_value(self, i: int) -> Node:
         """Operand `i` as the integer that its type reads."""

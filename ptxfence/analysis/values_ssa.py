@@ -176,17 +176,15 @@ class Definitions:
         if places is None:
             return None
         block = self.block_of[index]
-        if len(places) == 1 and self._covers(places[0], index, block):
-            return places[0]
+        if len(places) == 1:
+            place = places[0]
+            own = self.block_of[place]
+            if place < index if own == block else self.cfg.dominates(own, block):
+                return place
         at = bisect_left(places, index) - 1
         if at >= 0 and places[at] >= self.cfg.blocks[block].start:
             return places[at]
         return self._entering(register, block)
-
-    def _covers(self, place: int, index: int, block: int) -> bool:
-        """Whether every path to instruction `index` of `block` passes the definition at `place`."""
-        own = self.block_of[place]
-        return place < index if own == block else self.cfg.dominates(own, block)
 
     def _entering(self, register: str, block: int) -> Definition | None:
         if block in self._phi_blocks(register):
