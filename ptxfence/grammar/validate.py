@@ -15,8 +15,9 @@ from ptxfence.grammar.shapes import refusal
 
 # The operand lists that make up nearly all of a file: a subset of the grammar that needs no shape.
 _PLAIN = rf"(?:{NAME}(?:\.[xyzw]\b)?|-?{INTEGER}(?![\w.]))"
-_COMMON = rf"(?:{_PLAIN}|\[{NAME}(?:\+-?{INTEGER})?\]|\{{\s?{_PLAIN}(?:, ?{_PLAIN})*+\s?\}}|!{NAME})"
-FAST = re.compile(rf"\s*+(?:{_COMMON}(?:,\s*+{_COMMON})*+)?;", re.ASCII)
+_PLACE = rf"\[\s*+{NAME}\s*+(?:\+\s*+-?{INTEGER}\s*+)?\]"
+_COMMON = rf"(?:{_PLAIN}|{_PLACE}|\{{\s?{_PLAIN}(?:, ?{_PLAIN})*+\s?\}}|!{NAME})"
+FAST = re.compile(rf"\s*+(?:{_COMMON}(?:,\s*+{_COMMON})*+\s*+)?;", re.ASCII)
 
 
 def validate(file: PtxFile) -> tuple[PtxSyntaxError, ...]:
