@@ -11,7 +11,7 @@ from collections.abc import Callable
 from math import gcd
 
 from ptxfence.analysis import values_transfer as transfer
-from ptxfence.analysis.values_cycles import components, landmarks, widened, widest
+from ptxfence.analysis.values_cycles import COUNTER, components, landmarks, widened, widest
 from ptxfence.analysis.values_domain import (
     Value,
     add,
@@ -72,8 +72,7 @@ class Solver:
         for phi in node.phis:
             if phi.av is None and not self._solve(phi):
                 return self._guess(node)
-        open_parts = None in [arg.av for arg in node.args]
-        for part in unvisited(node, self._known) if open_parts else (node,):
+        for part in unvisited(node, self._known) if None in [arg.av for arg in node.args] else (node,):
             if part.av is None:
                 part.av = self._compute(part, EMPTY) or top(part.width or 64)
             self._known.add(part)
@@ -326,16 +325,17 @@ class Solver:
             phi, incoming = edges[0]
             return {phi: self._joined(incoming)}
         thresholds: list[int] | None = None
+        patience = 2 if all(phi.data[0] == COUNTER for phi, _ in edges) else ROUNDS  # a counter is no ring
         for round_number in range(MAX_ROUNDS):
             changed = False
             for phi, incoming in edges:
                 old = assigned[phi]
                 new = hull(join(old, joined) if old else joined) if (joined := hull(self._joined(incoming))) else old
-                if new == old:
-                    continue
-                if round_number >= ROUNDS and old:
+                if new != old and round_number >= patience and old:
                     thresholds = thresholds or self._thresholds(edges)
                     new = widened(old, new, thresholds if round_number < MAX_ROUNDS - 5 else [], phi)
+                if new == old:
+                    continue
                 changed = True
                 assigned[phi] = new
                 self._scratch.clear()
@@ -345,8 +345,8 @@ class Solver:
             return {phi: widest(phi) for phi, _ in edges}
         for _ in range(2):
             for phi, incoming in edges:
-                new = hull(self._joined(incoming))
-                if new and new != assigned[phi]:
+                new, old = hull(self._joined(incoming)), assigned[phi]
+                if new and new != old and hull(join(old, new)) == old:
                     assigned[phi] = new
                     self._scratch.clear()
         return dict(assigned)
