@@ -133,8 +133,8 @@ FAULTS = (
     ),
     Fault(
         "bar_drops_facts", "analysis/transfer.py",
-        "merged = [self._combined(step, state, g) for g in step.members]",
-        "merged = [0 for _ in step.members]",
+        "merged.append(bits | state.meet(state.warp, step.warp[g]) if warps else bits)",
+        "merged.append(0)",
         "behind a CTA barrier nothing is unfenced",
         "tests/litmus/test_litmus.py::test_check[mp_none]",
     ),
