@@ -43,6 +43,7 @@ class Cfg:
         self.function = function
         self.instructions = function.instructions
         self.unresolved: list[int] = []
+        self._beyond: dict[int, set[int]] = {}
         starts = self._leaders()
         ends = [*starts[1:], len(self.instructions)]
         self.blocks = tuple(Block(i, s, e) for i, (s, e) in enumerate(zip(starts, ends, strict=True)))
@@ -169,6 +170,25 @@ class Cfg:
         if a not in interval or b not in interval:
             return False
         return interval[a][0] <= interval[b][0] and interval[b][1] <= interval[a][1]
+
+    def leads(self, source: int, target: int) -> bool:
+        """Whether control flow can come from after instruction `source` to instruction `target`."""
+        here, there = self.home[source], self.home[target]
+        mine = self.loops_of.get(here, ())
+        if (here == there and target > source) or not set(mine).isdisjoint(self.loops_of.get(there, ())):
+            return True
+        whole = max(mine, key=lambda number: len(self.loops[number].blocks), default=None)
+        start = here if whole is None else self.loops[whole].header  # comes to what all of the loop comes to
+        if start not in self._beyond:
+            seen: set[int] = set()
+            work = list(self.succs[start])
+            while work:
+                block = work.pop()
+                if block not in seen:
+                    seen.add(block)
+                    work.extend(self.succs[block])
+            self._beyond[start] = seen
+        return there in self._beyond[start]
 
     @cached_property
     def loops(self) -> tuple[Loop, ...]:

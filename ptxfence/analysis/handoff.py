@@ -7,6 +7,7 @@ an unresolved barrier is uncertain: it neither clears nor accuses.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -50,10 +51,12 @@ class Handoffs:
         self._waits = [e for e in everything if _kind(e) is SyncKind.MBARRIER_WAIT]
         self._bars = [e for e in everything if _kind(e) in NAMED]
         self._reach: dict[int, frozenset[int]] = {}
-        self._behind: dict[int, frozenset[int]] = {}
+        self._last: dict[int, int | None] = {}
         self._roles: dict[int, ThreadSet] = {}
         self._partners: dict[tuple[tuple[int, int] | None, ThreadSet], list[Event]] = {}
-        self._common = events.common_barriers[False]
+        self._common: dict[int, list[int]] = {}
+        for barrier in sorted(events.common_barriers[False]):
+            self._common.setdefault(self.cfg.block_of(barrier), []).append(barrier)
         self.waiters: dict[int, Waiter] = {}
         for wait in self._waits:
             self._add(wait, self._arrives, self._mbarrier_pair)
@@ -152,7 +155,7 @@ class Handoffs:
             return None
         if wait.index in self._next_waits(release):
             return True
-        apart = not reachable(self.cfg, release.index, frozenset((wait.index,)))
+        apart = not self.cfg.leads(release.index, wait.index)
         return True if apart else None  # no thread comes from one to the other: two roles
 
     def _bar_pair(self, release: Event, wait: Event) -> bool | None:
@@ -172,20 +175,24 @@ class Handoffs:
     def _past(self, release: Event, wait: Event) -> bool:
         """Whether every thread has done the wait before any comes to the release: a barrier of the whole CTA stands
         before the release, and nobody comes from it to the wait."""
-        here = self.cfg.block_of(release.index)
-        for barrier in self._common:
-            block = self.cfg.block_of(barrier)
-            before = barrier < release.index if block == here else self.cfg.dominates(block, here)
-            if before and wait.index not in self._after(barrier):
-                return True
-        return False
+        barrier = self._last_before(release.index)  # an earlier one leads to all that this one leads to
+        return barrier is not None and not self.cfg.leads(barrier, wait.index)
 
-    def _after(self, barrier: int) -> frozenset[int]:
-        """Waits that control flow can come to behind a barrier."""
-        if barrier not in self._behind:
-            every = (e.index for e in (*self._waits, *self._bars))
-            self._behind[barrier] = follows(self.cfg, barrier, tuple(every))
-        return self._behind[barrier]
+    def _last_before(self, index: int) -> int | None:
+        """The last barrier of the whole CTA that every way to an instruction passes."""
+        block = self.cfg.block_of(index)
+        at = bisect_left(self._common.get(block, []), index)
+        if at:
+            return self._common[block][at - 1]
+        found, walked = None, [block]
+        while (parent := self.cfg.idom.get(block, block)) != block:
+            block = parent
+            if block in self._common or block in self._last:
+                found = self._common[block][-1] if block in self._common else self._last[block]
+                break
+            walked.append(block)
+        self._last.update(dict.fromkeys((b for b in walked if b not in self._common), found))
+        return found
 
     def _exclusive(self, release: Event, wait: Event) -> bool:
         """Whether the two never meet: in arms of one condition of the whole CTA, or with a barrier of it between."""
@@ -226,22 +233,6 @@ def reachable(cfg: Cfg, index: int, stops: frozenset[int]) -> frozenset[int]:
                 seen.add(successor)
                 work.append((successor, cfg.blocks[successor].start))
     return frozenset(found)
-
-
-def follows(cfg: Cfg, index: int, wanted: tuple[int, ...]) -> frozenset[int]:
-    """The members of `wanted` that control flow can come to after instruction `index`."""
-    start = cfg.block_of(index)
-    seen: set[int] = set()
-    work = list(cfg.succs[start])
-    while work:
-        block = work.pop()
-        if block not in seen:
-            seen.add(block)
-            work.extend(cfg.succs[block])
-    here = cfg.blocks[start]
-    return frozenset(
-        i for i in wanted if cfg.block_of(i) in seen or (here.start <= i < here.end and i > index)
-    )
 
 
 def _ids_meet(a: tuple[int, int] | None, b: tuple[int, int] | None) -> bool:

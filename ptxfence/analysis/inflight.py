@@ -25,7 +25,7 @@ from ptxfence.analysis.effects import (
 from ptxfence.analysis.events import SHARED, Event, Events, Touch, in_order
 from ptxfence.analysis.flights import GROUPS, by_others, clash, fixed, least, one_issuer, provable
 from ptxfence.analysis.flow import Flow
-from ptxfence.analysis.handoff import Handoffs, reachable
+from ptxfence.analysis.handoff import Handoffs
 from ptxfence.analysis.overlaps import Overlap, apart, overlap
 from ptxfence.analysis.program import Program, Step
 from ptxfence.analysis.region import Region
@@ -123,9 +123,8 @@ class _Ends(Transfer):
     def _followed(self, wait: Event) -> int:
         """Operations of the role that waits, followed in its own order: what others know of them is older."""
         if wait.index not in self._ours:
-            at = frozenset((wait.index,))
             numbered = enumerate(self.conflicts.touches)
-            found = (1 << n for n, touch in numbered if reachable(self.program.cfg, touch.index, at))
+            found = (1 << n for n, touch in numbered if self.program.cfg.leads(touch.index, wait.index))
             self._ours[wait.index] = sum(found)
         return self._ours[wait.index]
 
