@@ -1,36 +1,39 @@
 """Generated kernels by the hundred thousand: the oracle against check, recheck and fix.
 
     python bench/trust/run.py --count 100000 --jobs 2 --keep findings/ --page
+    python bench/trust/run.py --start 10000 --count 10000 --save pieces/1.json
+    python bench/trust/run.py --pieces pieces/*.json --again --page
 
 Prints a table; `--keep` writes each kind of disagreement, shrunk, as a .ptx file; `--page` puts the table into
-docs/trust.md. A seed names a kernel: `--start` and `--count` repeat a run.
+docs/trust.md. A seed names a kernel: `--start` and `--count` repeat a run. `--save` keeps the figures of a piece of a
+run, `--pieces` adds them up, and `--again` looks once more at the seeds of them that failed.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import random
 import shutil
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT))
 
-import ptxfence  # noqa: E402
+from bench.trust.tally import Tally  # noqa: E402
 from ptxfence.analysis.report import Confidence  # noqa: E402
 from tests.oracle.generate import generate  # noqa: E402
 from tests.oracle.kernels import Kernel  # noqa: E402
 from tests.oracle.properties import (  # noqa: E402
     Disagreement,
     certainty,
+    check,
     fixed,
     monotone,
     observe,
@@ -42,34 +45,23 @@ from tests.oracle.shrink import shrink, signature  # noqa: E402
 
 BEGIN, END = "<!-- figures: written by bench/trust/run.py -->", "<!-- end of figures -->"
 CHUNK = 50
-EVERY_FIX, EVERY_VARIANT, EVERY_ASSEMBLY = 4, 8, 100  # one program in so many gets the dearer checks
-
-
-@dataclass(slots=True)
-class Tally:
-    """What a chunk of seeds gave."""
-
-    counts: Counter[str] = field(default_factory=Counter[str])
-    failures: list[tuple[int, str, str]] = field(default_factory=list[tuple[int, str, str]])
-
-    def add(self, other: Tally) -> None:
-        self.counts.update(other.counts)
-        self.failures += other.failures
+EVERY_FIX, EVERY_VARIANT, EVERY_ASSEMBLY = 8, 16, 100  # one program in so many gets the dearer checks
 
 
 def examine(kernel: Kernel, seed: int, tally: Tally | None = None) -> list[Disagreement]:
     """All disagreements of one kernel."""
     seen = observe(kernel, seed)
-    report = ptxfence.check(kernel.text(32))
+    checked = check(kernel)
+    report = checked.report
     found = [*soundness(seen, report)]
     for confidence in (Confidence.CERTAIN, Confidence.LIKELY):
         found += certainty(kernel, seed, seen, report, confidence)
-    found += rechecked(kernel, report)
+    found += rechecked(checked)
     if seed % EVERY_FIX == 0:
-        found += fixed(kernel, seed)
+        found += fixed(kernel, seed, seen)
     if seed % EVERY_VARIANT == 0:
-        found += unchanged(kernel)
-        found += monotone(kernel, random.Random(seed).randrange(len(kernel.body)))
+        found += unchanged(kernel, report)
+        found += monotone(kernel, random.Random(seed).randrange(len(kernel.body)), report)
     if tally is not None:
         tally.counts[f"verdict {report.verdict.value}"] += 1
         tally.counts["programs with a hazard (oracle)"] += any(h.rule for h in seen.hazards)
@@ -82,6 +74,7 @@ def examine(kernel: Kernel, seed: int, tally: Tally | None = None) -> list[Disag
 
 
 def chunk(start: int, count: int) -> Tally:
+    gc.set_threshold(100_000, 20, 20)  # thousands of short-lived graphs a second: the default spends a tenth on them
     tally = Tally()
     for seed in range(start, start + count):
         kernel = generate(seed)
@@ -95,7 +88,6 @@ def chunk(start: int, count: int) -> Tally:
             if not _assembles(kernel):
                 found.append(Disagreement("assembly", "ptxas refuses the kernel"))
         for one in found:
-            tally.counts[f"disagreement {one.what}"] += 1
             tally.failures.append((seed, one.what, one.text))
     return tally
 
@@ -129,17 +121,23 @@ def keep(folder: Path, failures: Iterable[tuple[int, str, str]]) -> None:
         (folder / f"{what}-{seed}.ptx").write_text(small.text(32) + "".join(f"// {text}\n" for text in texts))
 
 
-def table(tally: Tally, start: int, seconds: float) -> str:
-    last = start + tally.counts["programs"] - 1
-    tally.counts.setdefault("disagreement soundness", 0)
-    lines = [f"Seeds {start} to {last}, {seconds:.0f} s.", "", "| what | count |", "|---|---|"]
-    lines += [f"| {name} | {count} |" for name, count in sorted(tally.counts.items())]
-    for level in ("certain", "likely"):
-        total = tally.counts[f"findings {level}"]
-        if total:
-            wrong = tally.counts[f"disagreement {level}"]
-            lines.append(f"| precision of `{level}` | {100 * (1 - wrong / total):.2f} % |")
-    return "\n".join(lines)
+def renewed(tally: Tally) -> None:
+    """Looks again at the seeds that failed."""
+    seeds = sorted({seed for seed, _, _ in tally.failures})
+    tally.renew(seeds, [failure for seed in seeds for failure in chunk(seed, 1).failures])
+
+
+def measured(start: int, count: int, jobs: int) -> Tally:
+    """Examines `count` seeds from `start` on."""
+    begin = time.monotonic()
+    total = Tally()
+    starts = range(start, start + count, CHUNK)
+    sizes = [min(CHUNK, start + count - at) for at in starts]
+    with ProcessPoolExecutor(jobs) as pool:
+        for tally in pool.map(chunk, starts, sizes):
+            total.add(tally)
+    total.seconds = time.monotonic() - begin
+    return total
 
 
 def main() -> int:
@@ -148,18 +146,24 @@ def main() -> int:
     parser.add_argument("--start", type=int, default=0)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--keep", type=Path)
+    parser.add_argument("--save", type=Path)
+    parser.add_argument("--pieces", type=Path, nargs="+")
+    parser.add_argument("--again", action="store_true")
     parser.add_argument("--page", action="store_true", help="write the table into docs/trust.md")
     options = parser.parse_args()
     if shutil.which("ptxas") is None:
         parser.error("ptxas is not on PATH")
-    begin = time.monotonic()
-    total = Tally()
-    starts = range(options.start, options.start + options.count, CHUNK)
-    sizes = [min(CHUNK, options.start + options.count - at) for at in starts]
-    with ProcessPoolExecutor(options.jobs) as pool:
-        for tally in pool.map(chunk, starts, sizes):
-            total.add(tally)
-    text = table(total, options.start, time.monotonic() - begin)
+    if options.pieces:
+        total = Tally()
+        for path in options.pieces:
+            total.add(Tally.load(path))
+    else:
+        total = measured(options.start, options.count, options.jobs)
+    if options.again:
+        renewed(total)
+    if options.save is not None:
+        total.save(options.save)
+    text = total.table(options.start)
     print(text)
     for seed, what, message in total.failures:
         print(f"{seed}: {what}: {message}")

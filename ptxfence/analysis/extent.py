@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxfence.analysis.overlaps import Overlap, overlap
-from ptxfence.analysis.region import Region
+from ptxfence.analysis.region import Region, Term
 from ptxfence.analysis.universe import MOST_THREADS, TID
 
 
@@ -17,8 +17,17 @@ def outside(region: Region, span: tuple[int, int], most: int = MOST_THREADS) -> 
     for lo, hi in ((0, span[0] - 1), (span[1], most - 1)):
         inside = [t._replace(lo=max(t.lo, lo), hi=min(t.hi, hi)) if t.variable == TID else t for t in terms]
         if lo <= hi and all(t.lo <= t.hi for t in inside):
-            found.append(region._replace(terms=tuple(inside)))
+            found.append(_bounded(region, tuple(inside)))
     return tuple(found)
+
+
+def _bounded(region: Region, terms: tuple[Term, ...]) -> Region:
+    """The region with fewer threads, and its bounds as far as the linear form gives them."""
+    if region.origin is None or not region.bounded or any(t.lo < 0 for t in terms):
+        return region._replace(terms=terms)
+    lo = region.origin + sum(t.scale * (t.lo if t.scale > 0 else t.hi) for t in terms)
+    hi = region.origin + sum(t.scale * (t.hi if t.scale > 0 else t.lo) for t in terms) + region.width
+    return region._replace(terms=terms, lo=lo, hi=hi)
 
 
 def dense(region: Region) -> bool:
@@ -36,6 +45,28 @@ def dense(region: Region) -> bool:
         covered += stride * ((term.hi - term.lo) // term.step)
     assert region.lo is not None
     assert region.hi is not None
+    return covered >= region.hi - region.lo
+
+
+def fixed(region: Region) -> bool:
+    """Whether each thread touches one place, whatever the iteration and the way there."""
+    if region.terms is None:
+        return False
+    return not any(term.defs or (term.lo != term.hi and not term.varies) for term in region.terms)
+
+
+def tiled(region: Region) -> bool:
+    """Whether every byte of the bounds is touched in some iteration, by some thread."""
+    if not region.exact or region.terms is None or region.lo is None or region.hi is None:
+        return False
+    covered = region.width
+    for term in sorted(region.terms, key=lambda t: abs(t.scale * t.step)):
+        stride = abs(term.scale * term.step)
+        if term.hi == term.lo:
+            continue
+        if stride > covered:
+            return False
+        covered += stride * ((term.hi - term.lo) // term.step)
     return covered >= region.hi - region.lo
 
 

@@ -10,7 +10,7 @@ from ptxfence.analysis.conditions import subset
 from ptxfence.analysis.diagnosis import Diagnosis, Sighting, rank
 from ptxfence.analysis.effects import Completion, Mode, Role
 from ptxfence.analysis.events import Touch
-from ptxfence.analysis.extent import outside, surely, too_many
+from ptxfence.analysis.extent import fixed, outside, surely, too_many
 from ptxfence.analysis.flow import Flow
 from ptxfence.analysis.overlaps import Overlap, overlap
 from ptxfence.analysis.overwrite import Overwrites
@@ -75,6 +75,10 @@ class Findings:
         for bit, access in self.conflicts.touches_of(self._unordered(hazard)):
             pairing = self._unsynchronised(bit, access, operation.touch, bool(hazard.bare & bit))
             pairings.setdefault(pairing.rule, []).append(pairing)
+        for bit, access in self.conflicts.touches_of(hazard.flying & ~hazard.accesses):
+            if fixed(access.region) and surely(access.region, operation.touch.region):
+                pairing = self._unsynchronised(bit, access, operation.touch, bare=False)
+                pairings.setdefault(pairing.rule, []).append(pairing)
         if not pairings:
             for bit, access in self.conflicts.touches_of(self.unordered.of(hazard)):
                 pairing = self._unsynchronised(bit, access, operation.touch, self.unordered.bare(bit, access))

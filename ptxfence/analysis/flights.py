@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ptxfence.analysis import extent
 from ptxfence.analysis.conditions import subset
 from ptxfence.analysis.effects import Access, Box, Completion, Copy, Matrix, Mode, Proxy
 from ptxfence.analysis.events import Touch
@@ -37,10 +38,7 @@ def fixed(touch: Touch) -> bool:
     region = touch.region
     if not region.bounded or region.bounded_by:
         return False
-    known = region.exact or isinstance(touch.access.footprint, Matrix | Copy)
-    if not known or region.terms is None:
-        return False
-    return not any(term.defs or (term.lo != term.hi and not term.varies) for term in region.terms)
+    return (region.exact or isinstance(touch.access.footprint, Matrix | Copy)) and extent.fixed(region)
 
 
 def clash(flying: Access, reuse: Access) -> bool:

@@ -14,18 +14,21 @@ from functools import cached_property
 
 from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.conditions import ThreadSet, disjoint
-from ptxfence.analysis.effects import Completion, Proxy, SyncKind
+from ptxfence.analysis.effects import Completion, Fence, FenceKind, Order, Proxy, Scope, SyncKind
 from ptxfence.analysis.events import Event, Events, FlagUse
 from ptxfence.analysis.overlaps import Overlap, overlap
-from ptxfence.analysis.universe import by_index, one_thread, uniform_part
+from ptxfence.analysis.region import Region
+from ptxfence.analysis.universe import by_index, one_thread, uniform_part, varying
 
+MBARRIER_BYTES = 8
 ARRIVES = (SyncKind.MBARRIER_ARRIVE, SyncKind.CP_ASYNC_ARRIVE, SyncKind.TCGEN05_COMMIT)
 NAMED = (SyncKind.BAR, SyncKind.BAR_ARRIVE)
 
 
 @dataclass(slots=True)
 class Waiter:
-    """A wait and the releases that may satisfy it, grouped by role: alternatives stand in one group.
+    """A wait and the releases that may satisfy it, grouped by role: alternatives stand in one group. Where one arrival
+    ends a phase, all of them are alternatives.
 
     Only thread indices tell roles apart. The arms of any other condition may be alternatives of one thread.
 
@@ -34,6 +37,7 @@ class Waiter:
     """
 
     event: Event
+    alone: bool = False  # the waiting thread's own arrival may have ended the phase, and tells it nothing
     near: set[int] = field(default_factory=lambda: set[int]())
     groups: list[list[Event]] = field(default_factory=lambda: list[list[Event]]())
     uncertain: list[Event] = field(default_factory=lambda: list[Event]())
@@ -48,8 +52,12 @@ class Handoffs:
         self.threads = events.values.threads
         everything = [e for block in events.by_block.values() for e in block if e.effect.sync]
         self._arrives = [e for e in everything if _kind(e) in ARRIVES] + self._landings(events)
+        self.copies = any(_kind(e) is SyncKind.CP_ASYNC_ARRIVE for e in everything)
+        arrives = (e for e in everything if _kind(e) in (*ARRIVES, SyncKind.CLUSTER_ARRIVE))
+        self.relaxed = [e for e in arrives if e.effect.sync is not None and e.effect.sync.order is Order.RELAXED]
         self._waits = [e for e in everything if _kind(e) is SyncKind.MBARRIER_WAIT]
         self._bars = [e for e in everything if _kind(e) in NAMED]
+        self._inits = [e for e in everything if _kind(e) is SyncKind.MBARRIER_INIT]
         self._reach: dict[int, frozenset[int]] = {}
         self._last: dict[int, int | None] = {}
         self._roles: dict[int, ThreadSet] = {}
@@ -110,6 +118,7 @@ class Handoffs:
 
     def _add(self, wait: Event, candidates: list[Event], pair: Callable[[Event, Event], bool | None]) -> None:
         waiter = Waiter(wait)
+        lone = wait.barrier is not None and self._lone(wait.barrier)
         for release in candidates:
             answer = pair(release, wait)
             if answer is None:
@@ -119,16 +128,24 @@ class Handoffs:
             if not answer:
                 waiter.uncertain.append(release)
                 continue
-            self._place(waiter, release)
+            self._place(waiter, release, lone)
             if not disjoint(self.threads(release.index), self.threads(wait.index)):
                 waiter.near.add(release.index)
+        waiter.alone = lone and any(self._same_thread(release, wait) for release in candidates)
         if waiter.groups or waiter.uncertain:
             self.waiters[wait.index] = waiter
 
-    def _place(self, waiter: Waiter, release: Event) -> None:
+    def _lone(self, barrier: Region) -> bool:
+        """Whether the region is one mbarrier, and it expects one arrival."""
+        if barrier.lo is None or barrier.hi is None or barrier.hi - barrier.lo > MBARRIER_BYTES:
+            return False
+        meets = (e for e in self._inits if e.barrier is not None and overlap(e.barrier, barrier) is not Overlap.NO)
+        return any(event.count == 1 for event in meets)
+
+    def _place(self, waiter: Waiter, release: Event, lone: bool) -> None:
         threads = self._role(release.index)
         for group in waiter.groups:
-            if any(not disjoint(self._role(other.index), threads) for other in group):
+            if lone or any(not disjoint(self._role(other.index), threads) for other in group):
                 group.append(release)
                 return
         waiter.groups.append([release])
@@ -151,15 +168,25 @@ class Handoffs:
         mine, theirs = self.threads(release.index), self.threads(wait.index)
         if disjoint(mine, theirs):
             return True
-        if one_thread(mine) and mine == theirs:
+        if self._same_thread(release, wait):
             return None
         if wait.index in self._next_waits(release):
             return True
         apart = not self.cfg.leads(release.index, wait.index)
         return True if apart else None  # no thread comes from one to the other: two roles
 
+    def _same_thread(self, release: Event, wait: Event) -> bool:
+        """Whether one thread arrives at a barrier and waits there itself."""
+        a, b = release.barrier, wait.barrier
+        mine = self.threads(release.index)
+        if a is None or b is None or not one_thread(mine) or mine != self.threads(wait.index):
+            return False
+        return overlap(a, b) is not Overlap.NO
+
     def _bar_pair(self, release: Event, wait: Event) -> bool | None:
-        """Of two that could pair (`_meeting`)."""
+        """Of two that could pair (`_meeting`). The whole CTA comes to one of two of its barriers together."""
+        if not (varying(self.threads(release.index)) or varying(self.threads(wait.index))):
+            return None
         if release is wait or self._exclusive(release, wait):
             return None
         return release.ids is not None and wait.ids is not None
@@ -195,7 +222,12 @@ class Handoffs:
         return found
 
     def _exclusive(self, release: Event, wait: Event) -> bool:
-        """Whether the two never meet: in arms of one condition of the whole CTA, or with a barrier of it between."""
+        """Whether the two never meet: in arms of one condition of the whole CTA, or with a barrier of it between.
+
+        A release to the barrier of a peer says nothing of that kind: there the other CTA waits.
+        """
+        if release.barrier is not None and release.barrier.peer:
+            return False
         if self._past(release, wait):
             return True
         mine = frozenset(a for a in uniform_part(self.threads(release.index)) if not a.defs)
@@ -212,6 +244,30 @@ class Handoffs:
             }
             self._reach[release.index] = reachable(self.cfg, release.index, frozenset(stops))
         return self._reach[release.index]
+
+
+def releases_widely(event: Event) -> bool:
+    """Whether a thread fence releases at cluster scope or wider."""
+    return any(_releases(fence, Scope.CLUSTER) for fence in event.effect.fences)
+
+
+def releases(event: Event, arrive: Event | None) -> bool:
+    """Whether a thread fence makes a release of the relaxed `arrive` behind it."""
+    sync = arrive.effect.sync if arrive is not None else None
+    wide = sync is not None and sync.kind is SyncKind.CLUSTER_ARRIVE
+    return any(_releases(fence, Scope.CLUSTER if wide else Scope.CTA) for fence in event.effect.fences)
+
+
+def _releases(fence: Fence, scope: Scope) -> bool:
+    if fence.kind is not FenceKind.THREAD or fence.order is Order.ACQUIRE:
+        return False
+    return fence.scope is not None and fence.scope.value >= scope.value
+
+
+def reaches_peers(release: Event) -> bool:
+    """Whether a release is of a scope that a thread of another CTA can acquire; complete_tx always is."""
+    sync = release.effect.sync
+    return sync is None or sync.scope.value >= Scope.CLUSTER.value
 
 
 def reachable(cfg: Cfg, index: int, stops: frozenset[int]) -> frozenset[int]:

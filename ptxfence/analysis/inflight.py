@@ -30,7 +30,7 @@ from ptxfence.analysis.overlaps import Overlap, apart, overlap
 from ptxfence.analysis.program import Program, Step
 from ptxfence.analysis.region import Region
 from ptxfence.analysis.report import Confidence, Finding, Severity
-from ptxfence.analysis.rings import overtaken
+from ptxfence.analysis.rings import never_waited, overtaken
 from ptxfence.analysis.rules import NAMES
 from ptxfence.analysis.state import State
 from ptxfence.analysis.transfer import Changes, Hazard, Transfer
@@ -180,8 +180,10 @@ def unobserved(context: Context) -> Iterator[Finding]:
         if not any(barrier.holds(t.region) for barrier in barriers)
     ]
     for flying, reuse, slots in overtaken(context):
-        yield _finding(context, flying, reuse, 0, f" {slots} rounds of the loop later")
-    yield from _unshared(context, tracked, reuses)
+        yield _finding(context, [flying], reuse, f" {slots} rounds of the loop later")
+    for flying, reuse in never_waited(context, moving):
+        yield _finding(context, [flying], reuse, "", Confidence.LIKELY)
+    yield from _unshared(context, telling, tracked, reuses)
     yield from _unwaited(context, telling, tracked, reuses)
     by_region: dict[Region, list[Touch]] = {}
     for touch in reuses:
@@ -203,25 +205,29 @@ def unobserved(context: Context) -> Iterator[Finding]:
         proven = (t for t in pending if provable(t.region, reuse.region))
         flying = [t for t in proven if _untold(context, telling, t, reuse)]
         if flying:
-            yield _finding(context, flying[0], reuse, len(flying) - 1)
+            yield _finding(context, flying, reuse)
 
 
-def _unshared(context: Context, tracked: list[Touch], reuses: list[Touch]) -> Iterator[Finding]:
+def _unshared(
+    context: Context, telling: _Telling, tracked: list[Touch], reuses: list[Touch]
+) -> Iterator[Finding]:
     """Reuses by threads to whom nothing hands on that the issuers have waited."""
-    kinds: dict[_Kind, Touch] = {}
+    kinds: dict[_Kind, list[Touch]] = {}
     for flying in tracked:
-        if flying.access.completion in GROUPS:
-            kinds.setdefault(_kind(flying), flying)
-    syncs = context.events.joins
-    waits = {kind: _group_waits(context, flying) for kind, flying in kinds.items()}
+        kinds.setdefault(_kind(flying), []).append(flying)
+    paths, syncs = context.witness.paths, context.events.joins
+    waits: dict[_Kind, frozenset[int]] = {}
     met: dict[_Kind, list[_Kind]] = {}
     for reuse in reuses:
         kind = _kind(reuse)
         if kind not in met:
-            met[kind] = [k for k, t in kinds.items() if clash(t.access, reuse.access) and by_others(t, reuse)]
-        reached = (k for k in met[kind] if context.witness.paths.any_reaches(waits[k], reuse.index, syncs))
-        if (found := next(reached, None)) is not None:
-            yield _finding(context, kinds[found], reuse, 0)
+            met[kind] = [k for k, (t, *_) in kinds.items() if clash(t.access, reuse.access) and by_others(t, reuse)]
+        for other in met[kind]:
+            if other not in waits:
+                waits[other] = _first_waits(context, telling, kinds[other])
+            if paths.any_reaches(waits[other], reuse.index, syncs):
+                yield _finding(context, kinds[other][:1], reuse)
+                break
 
 
 _Kind = tuple[Region, Access, ThreadSet]
@@ -241,7 +247,7 @@ def _unwaited(context: Context, telling: _Telling, tracked: list[Touch], reuses:
         others = (r for r in reuses if clash(flying.access, r.access) and _concurrent(context, flying, r))
         reuse = next((r for r in others if provable(flying.region, r.region)), None)
         if reuse is not None and not telling.of(flying):
-            yield _finding(context, flying, reuse, 0)
+            yield _finding(context, [flying], reuse)
 
 
 def _concurrent(context: Context, flying: Touch, reuse: Touch) -> bool:
@@ -303,6 +309,20 @@ def _group_waits(context: Context, flying: Touch) -> frozenset[int]:
     )
 
 
+def _first_waits(context: Context, telling: _Telling, copies: list[Touch]) -> frozenset[int]:
+    """Those of the waits for operations of a kind that their issuer comes to next: a later one tells of later ones.
+    None for bulk loads that other threads wait for as well."""
+    flying = copies[0]
+    if flying.access.completion in GROUPS:
+        waits = _group_waits(context, flying)
+    else:
+        events = telling.of(flying)
+        alone = all(subset(context.flow.threads(wait.index), flying.threads) for wait in events)
+        waits = frozenset(wait.index for wait in events) if alone else frozenset[int]()
+    paths, starts = context.witness.paths, [touch.index for touch in copies]
+    return frozenset(w for w in waits if any(paths.reaches(s, w, waits - {w}, leap=False) for s in starts))
+
+
 def _tells(events: Events, handoffs: Handoffs, wait: Event, flying: Touch) -> bool:
     sync, operand = wait.effect.sync, flying.access.mbarrier
     if sync is None or sync.kind is not SyncKind.MBARRIER_WAIT or wait.barrier is None:
@@ -339,11 +359,14 @@ def _at_times(context: Context, flying: Touch) -> bool:
     return bool(values.guards.defs(values.builder.register(instruction.guard, flying.index)))
 
 
-def _finding(context: Context, flying: Touch, reuse: Touch, more: int, when: str = "") -> Finding:
+def _finding(
+    context: Context, pending: list[Touch], reuse: Touch, when: str = "", confidence: Confidence = Confidence.CERTAIN
+) -> Finding:
     witness = context.witness
+    flying, *rest = pending
     first, second = flying.region, reuse.region
     how = flying.access.completion
-    others = f" (and {more} more like it)" if more else ""
+    others = f" (and {len(rest)} more like it)" if rest else ""
     message = (
         f"line {witness.line(flying.index)}: {witness.opcode(flying.index)} {verb(flying)} {describe(first)}{others} "
         f"and may still be in flight when line {witness.line(reuse.index)}: {witness.opcode(reuse.index)} "
@@ -355,13 +378,14 @@ def _finding(context: Context, flying: Touch, reuse: Touch, more: int, when: str
         rule="PF120",
         name=NAMES["PF120"],
         severity=Severity.ERROR,
-        confidence=Confidence.CERTAIN if first.exact and second.exact else Confidence.LIKELY,
+        confidence=confidence if first.exact and second.exact else Confidence.LIKELY,
         kernel=context.events.function.name,
         cause=None,
         message=message,
         first=witness.place(flying.index, first),
         second=witness.place(reuse.index, second),
         path=witness.steps(flying, reuse, route),
+        others=tuple(witness.place(touch.index, touch.region) for touch in rest),
     )
 
 

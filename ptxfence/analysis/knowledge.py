@@ -176,7 +176,7 @@ class Knowledge:
 def _received(waiter: Waiter, given: Mapping[int, int]) -> int:
     """What a wait learns: of each role all that every release of it knows that may be the one."""
     total = 0
-    for group in waiter.groups:
+    for group in () if waiter.alone else waiter.groups:
         known = -1
         for release in group:
             known &= given.get(release.index, -1)

@@ -9,6 +9,7 @@ from ptxfence.analysis.conditions import ALL, ThreadSet, subset
 from ptxfence.analysis.conflicts import Conflicts
 from ptxfence.analysis.effects import FenceKind, SyncKind
 from ptxfence.analysis.events import Event, Events, Touch
+from ptxfence.analysis.handoff import releases
 from ptxfence.analysis.universe import MOST_THREADS, WARP, Restriction, Universe, negate, varying, warp_range
 
 MAX_DEPTH = 16
@@ -57,6 +58,8 @@ class Program:
         self.depth = self._group_depth()
         self.steps: dict[int, list[Step]] = {b: self._steps(b) for b in self.cfg.order}
         self._hops: dict[int, int] = {}
+        self._released: dict[int, bool] = {}
+        self._at_once: dict[int, bool] = {}
         self._edges: dict[tuple[int, int], Restriction | None] = {}
 
     def _thread_sets(self) -> tuple[list[ThreadSet], list[ThreadSet]]:
@@ -149,6 +152,26 @@ class Program:
             lo, hi = warp_range(accessor) or (0, self.events.values.builder.launch.threads or MOST_THREADS)
             found |= mask if lo < first or hi > last else 0
         return found
+
+    def behind_fence(self, step: Step) -> bool:
+        """Whether a relaxed arrive comes right behind a thread fence that makes a release of it."""
+        found = self._released.get(step.index)
+        if found is None:
+            before = [s.event for s in self._neighbours(step) if s.index < step.index and s.event is not None]
+            found = self._released[step.index] = bool(before) and releases(before[-1], step.event)
+        return found
+
+    def waits_at_once(self, step: Step) -> bool:
+        """Whether the wait of a cluster arrive is the next event."""
+        found = self._at_once.get(step.index)
+        if found is None:
+            after = [s.event for s in self._neighbours(step) if s.index > step.index and s.event is not None]
+            sync = after[0].effect.sync if after else None
+            found = self._at_once[step.index] = sync is not None and sync.kind is SyncKind.CLUSTER_WAIT
+        return found
+
+    def _neighbours(self, step: Step) -> list[Step]:
+        return self.steps[self.cfg.block_of(step.index)]
 
     def hop(self, block: int) -> int:
         """The block where something happens next: empty blocks with one way out are passed over."""

@@ -16,8 +16,9 @@ from ptxfence.analysis.cfg import Loop
 from ptxfence.analysis.conditions import ThreadSet, disjoint, subset
 from ptxfence.analysis.context import Context
 from ptxfence.analysis.effects import Completion, GroupKind, Mode, Proxy
-from ptxfence.analysis.events import SHARED, Event, Touch
-from ptxfence.analysis.flights import by_others, fixed, least, one_issuer, provable
+from ptxfence.analysis.events import SHARED, Event, Touch, in_order
+from ptxfence.analysis.extent import tiled
+from ptxfence.analysis.flights import by_others, clash, fixed, least, one_issuer, provable
 from ptxfence.analysis.region import Region, Term
 
 MOST_SLOTS = 16
@@ -49,6 +50,22 @@ def overtaken(context: Context) -> Iterator[tuple[Touch, Touch, int]]:
             term = _shared_term(store.region, write.region)
             if term is not None and _overtakes(context, loop, store, write, term):
                 yield store, write, _slots(term)
+                break
+
+
+def never_waited(context: Context, moving: list[Touch]) -> Iterator[tuple[Touch, Touch]]:
+    """Stores from the slots of a ring whose issuer never waits for any of them, and a reuse, in whatever role."""
+    paths = context.witness.paths
+    for store in moving:
+        if store.access.completion is not Completion.BULK_GROUP or fixed(store) or not tiled(store.region):
+            continue
+        groups = (e for e in in_order(context.events) if (g := e.effect.group) and g.kind is not GroupKind.COMMIT)
+        if any(paths.reaches(store.index, event.index, leap=False) for event in groups):
+            continue
+        for reuse in (t for t in context.events.touches if t.region.space in SHARED and t.region.exact):
+            meets = clash(store.access, reuse.access) and store.region.holds(reuse.region)
+            if meets and paths.reaches(store.index, reuse.index):
+                yield store, reuse
                 break
 
 

@@ -18,7 +18,7 @@ Single sets:
   groups[k] cp.async (or other grouped operations) with k commits since, in flight
   carry    facts that a cluster arrive has taken along; `news` is what it tells of at all
   behind   facts that a thread fence of cluster scope or wider has ordered before later relaxed arrivals
-  absorbed must: of those, the ones not renewed since
+  absorbed must: what the last cluster arrive has taken along or found told, and nobody known here has renewed since
 """
 
 from __future__ import annotations

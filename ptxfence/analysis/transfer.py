@@ -15,12 +15,11 @@ from ptxfence.analysis.effects import (
     FenceKind,
     GroupKind,
     Order,
-    Scope,
     Space,
     SyncKind,
 )
 from ptxfence.analysis.events import Event, FlagUse
-from ptxfence.analysis.handoff import Handoffs
+from ptxfence.analysis.handoff import Handoffs, reaches_peers, releases_widely
 from ptxfence.analysis.program import Program, Step
 from ptxfence.analysis.state import State
 from ptxfence.analysis.updates import commit, landed, make, restrict
@@ -50,7 +49,8 @@ class Hazard:
     `far` are those of the former that only a peer CTA's threads made. `loose` ones were handed over by a thread that
     had not waited for the others who made them. `bare` are those of the last two that not everybody fenced.
     `unheard` are accesses of which the issuer knows nothing here, whether they come earlier, later or never. `alone`
-    are those of `accesses` that the issuing thread has made itself and joined with no other's.
+    are those of `accesses` that the issuing thread has made itself and joined with no other's. `flying` are copies
+    whose end nothing has told of.
     """
 
     operation: Operation
@@ -61,6 +61,7 @@ class Hazard:
     bare: int = 0
     unheard: int = 0
     alone: int = 0
+    flying: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,10 +167,8 @@ class Transfer:
 
     def _order(self, event: Event, step: Step, state: State) -> None:
         """A thread fence that releases at cluster scope or wider stands behind the relaxed arrivals that follow."""
-        for fence in event.effect.fences:
-            wide = fence.scope is not None and fence.scope.value >= Scope.CLUSTER.value
-            if fence.kind is FenceKind.THREAD and wide and fence.order is not Order.ACQUIRE:
-                state.behind = self._combined(step, state, 0) | state.peer[0]
+        if releases_widely(event):
+            state.behind = self._combined(step, state, 0) | state.peer[0]
 
     def access(self, step: Step, access: Access, bits: int, state: State) -> bool:
         """An access of the executing thread; whether a message changed."""
@@ -192,14 +191,27 @@ class Transfer:
         abroad = operation.far if operation.crosses else operation.far & ~operation.near
         unheard = (operation.near & ~ordered) | (abroad & ~state.afar)
         copies = self.conflicts.via_mbarrier
-        unheard &= operation.certain & ~(copies | copies >> 1)  # a copy that nobody waited for has not happened yet
-        if report is not None and (hits or local or loose or unheard):
+        if self.handoffs.copies:
+            copies |= copies >> 1  # a copy that nobody waited for has not happened yet
+        unheard &= ~copies
+        if not self.handoffs.relaxed:
+            unheard &= operation.certain
+        flying = self._flying(state) & operation.near
+        if report is not None and (hits or local or loose or unheard or flying):
             bare = state.others & local | loose & state.loose
             alone = state.local & hits & ~(state.warp[0] | state.pub[0])
-            report(Hazard(operation, hits, local, far & ~near, loose, bare, unheard, alone))
+            report(Hazard(operation, hits, local, far & ~near, loose, bare, unheard, alone, flying))
         if not hits or self.changes.open:
             return 0
         return hits | self.conflicts.closures[operation.touch.number]
+
+    def _flying(self, state: State) -> int:
+        """Copies of the executing thread that nothing tells to have landed."""
+        found = 0
+        if self.landing and not self.handoffs.copies:
+            for bits in state.groups:
+                found |= bits
+        return found
 
     def fence(self, index: int, fence: Fence, state: State) -> None:
         """Clears what the fence covers."""
@@ -251,10 +263,11 @@ class Transfer:
             SyncKind.CP_ASYNC_ARRIVE,
             SyncKind.TCGEN05_COMMIT,
         ):
-            changed = sync.order is not Order.RELAXED and self._send(step, event, state)
+            orders = sync.order is not Order.RELAXED or self.program.behind_fence(step)
+            changed = orders and self._send(step, event, state)
             state.local = state.unjoined = 0
             return changed
-        elif kind is SyncKind.CLUSTER_ARRIVE and sync.order is not Order.RELAXED:
+        elif kind is SyncKind.CLUSTER_ARRIVE and (sync.order is not Order.RELAXED or self.program.behind_fence(step)):
             self._cluster_arrive(step, state)
         elif kind is SyncKind.CLUSTER_ARRIVE and state.behind:
             state.carry = state.behind
@@ -346,39 +359,44 @@ class Transfer:
                 heard |= message.heard
                 apart |= message.apart
                 joined |= message.heard & ~message.apart
-                afar |= message.heard if crosses and _reaches_peers(release) else 0
+                afar |= message.heard if crosses and reaches_peers(release) else 0
                 peer |= message.peer | (message.own | message.pub if crosses else 0)
                 group_covered &= ~(message.own | message.pub | message.peer)
-            if self.clears and group_known != -1:
+            if self.clears and not waiter.alone and group_known != -1:
                 covered |= group_covered & group_known
         for g in step.members:
             state.pub[g] = own | ((state.pub[g] | pub) & ~covered)
             state.peer[g] = peer | state.peer[g]
+        state.absorbed &= ~own
         state.loose |= loose
         state.apart |= apart & ~joined
         state.heard |= heard
         state.afar |= afar
 
     def _cluster_arrive(self, step: Step, state: State) -> None:
-        state.carry = self._combined(step, state, 0) | state.peer[0]
+        """Takes along what the peers have not been told of at the last cluster barrier. Of the rest, what this CTA's
+        threads have fenced since, the peer's have fenced as well."""
+        told, bare = state.absorbed, self._combined(step, state, 0)
+        state.carry = (bare | state.peer[0]) & ~told
+        if self.program.waits_at_once(step):
+            state.peer[:] = [bits & ~(told & ~bare) for bits in state.peer]
         state.news = state.made | state.heard | state.afar
-        state.absorbed = state.own[0] | state.warp[0] | state.local
+        state.absorbed = -1
 
     def _cluster_wait(self, step: Step, state: State) -> None:
         carry, keep = state.carry, ~state.absorbed
-        for g in step.members:
-            state.pub[g] = carry | state.meet(state.pub, step.cta[g])
+        owners = self.universe.uniform_index
+        joined = [state.own[owners[g]] | state.meet(state.warp, step.warp[g]) for g in step.members]
+        for g, bits in zip(step.members, joined, strict=True):
+            state.pub[g] = bits & ~keep | carry | state.meet(state.pub, step.cta[g])
             state.peer[g] |= carry
         state.own[:] = [bits & keep for bits in state.own]
         state.warp[:] = [bits & keep for bits in state.warp]
         state.local &= keep
         state.unjoined &= keep
+        state.others &= keep
+        state.loose &= keep
+        state.apart &= keep
         state.heard |= state.news
         state.afar |= state.news
-        state.carry = state.absorbed = state.news = 0
-
-
-def _reaches_peers(release: Event) -> bool:
-    """Whether a release is of a scope that a thread of another CTA can acquire; complete_tx always is."""
-    sync = release.effect.sync
-    return sync is None or sync.scope.value >= Scope.CLUSTER.value
+        state.carry = state.news = 0

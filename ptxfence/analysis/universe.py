@@ -25,7 +25,7 @@ class Restriction:
     """What taking an edge does: `unreached` sets get no facts, all of `inside` share the path's facts.
 
     `own_drop` and `warp_drop` are bits of accesses that the threads of this path (this warp) cannot have made;
-    of those, `lasting` by a condition that no loop evaluates anew.
+    of those, `lasting` by a condition that no loop evaluates anew, `never` by one that the whole CTA shares as well.
     """
 
     unreached: tuple[int, ...]
@@ -33,6 +33,7 @@ class Restriction:
     own_drop: int
     warp_drop: int
     lasting: int = 0
+    never: int = 0
 
     @property
     def empty(self) -> bool:
@@ -109,6 +110,11 @@ def issuing_warps(threads: ThreadSet) -> tuple[tuple[int, int], int] | None:
             first = atom.lo // WARP * WARP
             return ((first, first + WARP), period) if period > WARP else None
     return None
+
+
+def _for_good(atom: Atom) -> bool:
+    """Whether all threads of a CTA answer alike, and every time."""
+    return not atom.varies and not atom.defs
 
 
 def _warp_aligned(atom: Atom) -> bool:
@@ -198,7 +204,7 @@ class Universe:
             i for i, f in enumerate(self.sets) if disjoint(threads, f) or (refused and subset(f, refused))
         )
         inside = tuple(i for i, f in enumerate(self.sets) if subset(threads, f))
-        own = warp = lasting = 0
+        own = warp = lasting = never = 0
         for mask, accessor in accessors:
             if refused and subset(accessor, refused):
                 own |= mask
@@ -209,7 +215,8 @@ class Universe:
                     own |= mask
                     warp |= mask if _warp_aligned(atom) else 0
                 lasting |= mask if not atom.defs and any(not other.defs for other in against) else 0
-        found = Restriction(unreached, inside, own, warp, lasting)
+                never |= mask if _for_good(atom) and any(map(_for_good, against)) else 0
+        found = Restriction(unreached, inside, own, warp, lasting, never)
         return None if found.empty else found
 
 

@@ -1,9 +1,9 @@
 """Pairs that nothing orders: a plain race beside the proxy rule (contract 2, cause `unsynchronised`).
 
 The flow knows of every access that reaches an operation through some synchronisation. What it has not heard of may
-come later, or never meet it. Only pairs that cannot be ordered either way are accused: no control flow and no
-hand-off leads from the operation to the access, and no wait for its completion does. Kernels with a barrier that is
-not resolved accuse nobody here.
+come later, or never meet it. Only pairs that cannot be ordered either way are accused (no control flow and no hand-off
+leads from the operation to the access, and no wait for its completion does), and pairs handed over by an arrival that
+is relaxed. Kernels with a barrier that is not resolved accuse nobody here.
 """
 
 from __future__ import annotations
@@ -38,9 +38,30 @@ class Unordered:
         operation = hazard.operation
         found = 0
         for bit, access in self.flow.conflicts.touches_of(hazard.unheard & ~operation.unresolved):
-            if self._races(access, operation.touch):
+            certain = bit & operation.certain and self._races(access, operation.touch)
+            if certain or self._relaxed(access, operation.touch):
                 found |= bit
         return found
+
+    def _relaxed(self, access: Touch, operation: Touch) -> bool:
+        """Whether what hands the access over is an arrival that orders nothing: relaxed, with no fence before it."""
+        paths, handoffs = self.paths, self.flow.handoffs
+        for release in handoffs.relaxed:
+            if not paths.reaches(access.index, release.index, self._fences, leap=False):
+                continue
+            waits = handoffs.listeners.get(release.index, (release.index,))  # of a cluster barrier: behind it
+            if any(paths.reaches(wait, operation.index) for wait in waits):
+                return True
+        return False
+
+    @cached_property
+    def _fences(self) -> frozenset[int]:
+        steps = (step for steps in self.flow.steps.values() for step in steps if step.event is not None)
+        return frozenset(
+            step.index
+            for step in steps
+            if step.event is not None and any(f.kind is FenceKind.THREAD for f in step.event.effect.fences)
+        )
 
     @cached_property
     def _waits(self) -> list[Event]:
@@ -55,7 +76,7 @@ class Unordered:
 
     def _races(self, access: Touch, operation: Touch) -> bool:
         crosses = access.region.peer or operation.access.multicast or operation.access.both_ctas
-        if disjoint(uniform_part(access.threads), uniform_part(operation.threads)):
+        if not crosses and disjoint(uniform_part(access.threads), uniform_part(operation.threads)):
             return False  # arms of one condition of the whole CTA
         apart = disjoint(varying(access.threads), varying(operation.threads))
         if not crosses and not apart and not one_thread(operation.threads):

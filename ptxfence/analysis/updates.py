@@ -65,3 +65,10 @@ def restrict(state: State, by: Restriction) -> None:
     if by.warp_drop:
         keep = ~(by.warp_drop & fresh)
         state.warp[:] = [bits & keep for bits in state.warp]
+    if by.never:
+        keep = ~by.never
+        state.warp[:] = [bits & keep for bits in state.warp]
+        state.pub[:] = [bits & keep for bits in state.pub]
+        state.loose &= keep
+        state.apart &= keep
+        state.others &= keep

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from ptxfence.analysis.cfg import Cfg
 from ptxfence.analysis.conflicts import Conflicts
+from ptxfence.analysis.effects import Order, SyncKind
 from ptxfence.analysis.events import Event, Events
 from ptxfence.analysis.findings import Findings
 from ptxfence.analysis.flow import Flow
@@ -21,6 +22,8 @@ from ptxfence.analysis.values import Values
 from ptxfence.grammar import Function, Module, PtxFile
 from ptxfence.rewrite.edits import insertion_after, insertion_point
 from ptxfence.rewrite.roots import routine
+
+RELAXABLE = (SyncKind.CLUSTER_ARRIVE, SyncKind.MBARRIER_ARRIVE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +119,11 @@ class Kernel:
         return insertion_point(self.file, *self.origin(index))
 
     def line_of(self, spot: Spot) -> int | None:
-        """Line before which a fence runs at the spot, as late as the text allows; None if the text has no such line."""
+        """Line before which a fence runs at the spot, as late as the text allows; None if the text has no such line, or
+        a thread fence before it has released what the arrive behind it hands over."""
+        steps = self.steps(spot.block)
+        if spot.slot < len(steps) and self._late(steps[spot.slot]):
+            return None
         low, high = self._range(spot)
         for index in range(high, low - 1, -1):
             line = self.line_before(index)
@@ -125,6 +132,12 @@ class Kernel:
         if spot.slot < len(self.steps(spot.block)) or low <= self.cfg.blocks[spot.block].start:
             return None
         return insertion_after(self.file, *self.origin(low - 1))
+
+    def _late(self, step: Step) -> bool:
+        sync = step.event.effect.sync if step.event is not None else None
+        if sync is None or sync.kind not in RELAXABLE or sync.order is not Order.RELAXED:
+            return False
+        return self.flow.program.behind_fence(step)
 
     def _range(self, spot: Spot) -> tuple[int, int]:
         """Instructions before which the spot lies; empty (high < low) behind a block's last instruction."""

@@ -9,12 +9,13 @@ from collections.abc import Callable
 from functools import cached_property
 
 from ptxfence.analysis.conditions import Atom, ThreadSet, disjoint
-from ptxfence.analysis.effects import FenceKind, SyncKind
+from ptxfence.analysis.effects import FenceKind, Order, SyncKind
 from ptxfence.analysis.events import Event, Events, Touch
 from ptxfence.analysis.overlaps import Overlap, overlap
 from ptxfence.analysis.region import Region
 
 _ARRIVALS = (SyncKind.MBARRIER_ARRIVE, SyncKind.CP_ASYNC_ARRIVE, SyncKind.TCGEN05_COMMIT)
+_RELAXABLE = (SyncKind.MBARRIER_ARRIVE, SyncKind.CLUSTER_ARRIVE)
 _ORDINARY = (SyncKind.MBARRIER_ARRIVE, SyncKind.BAR_ARRIVE, SyncKind.BAR, SyncKind.TCGEN05_COMMIT)
 
 
@@ -72,6 +73,16 @@ class Partners:
         event = self._by_index.get(index)
         return event is not None and event.effect.sync is not None and event.effect.sync.kind is SyncKind.BAR
 
+    def released_by(self, fence: Event) -> Event | None:
+        """The relaxed arrive that makes a release of a thread fence: the next thing of its block that synchronises."""
+        if not any(f.kind is FenceKind.THREAD and f.order is not Order.ACQUIRE for f in fence.effect.fences):
+            return None
+        block = self.live[self.cfg.block_of(fence.index)]
+        following = (e for e in block if e.index > fence.index and e.effect.sync is not None)
+        arrive = next(following, None)
+        sync = arrive.effect.sync if arrive is not None else None
+        return arrive if sync is not None and sync.order is Order.RELAXED and sync.kind in _RELAXABLE else None
+
     def waits_on(self, barrier: Region) -> list[Event]:
         """Waits on an mbarrier; none if it is not known which one it is."""
         return [w for w in self._waits if w.barrier is not None and _same(w.barrier, barrier)]
@@ -87,7 +98,8 @@ class Partners:
         kind = _kind(release)
         mine = self.events.values.threads(release.index)
         if kind in (SyncKind.BAR, SyncKind.BAR_ARRIVE):
-            return [b for b in self._bars if b is not release and _ids_meet(release, b) and self._others(mine, b)]
+            others = (b for b in self._bars if b is not release and _ids_meet(release, b) and self._others(mine, b))
+            return [b for b in others if not _never_both(mine, self.events.values.threads(b.index))]
         if kind not in _ARRIVALS or release.barrier is None:
             return []
         candidates = self.waits_on(release.barrier)
@@ -109,8 +121,14 @@ class Partners:
         )
         return single and mine == self.events.values.threads(wait.index)
 
+    def _own_arrival(self, release: Event, wait: Event) -> bool:
+        if release.barrier is None or wait.barrier is None or not _same(release.barrier, wait.barrier):
+            return False
+        return self._alone(self.events.values.threads(release.index), wait)
+
     def roles_of(self, wait: Event) -> list[list[Event]]:
-        """Releases that the wait waits for, those that one thread may choose between in one list."""
+        """Releases that the wait waits for, those that one thread may choose between in one list; all in one list where
+        a single arrival ends the phase."""
         found = self._roles.get(wait.index)
         if found is None:
             found = self._roles[wait.index] = self._sorted_by_role(wait)
@@ -118,9 +136,14 @@ class Partners:
 
     def _sorted_by_role(self, wait: Event) -> list[list[Event]]:
         roles: list[list[Event]] = []
-        for release in (r for r in self._of(*_ARRIVALS) if wait in self.waits_for(r)):
+        lone = [i.barrier for i in self._of(SyncKind.MBARRIER_INIT) if i.count == 1 and i.barrier is not None]
+        single = wait.barrier is not None and any(wait.barrier.holds(b) and b.holds(wait.barrier) for b in lone)
+        arrivals = self._of(*_ARRIVALS)
+        if single and any(self._own_arrival(release, wait) for release in arrivals):
+            return []  # which may have ended the phase, and tells nothing
+        for release in (r for r in arrivals if wait in self.waits_for(r)):
             mine = self.events.values.threads(release.index)
-            home = next((r for r in roles if any(not self._apart(mine, other) for other in r)), None)
+            home = next((r for r in roles if single or any(not self._apart(mine, other) for other in r)), None)
             if home is None:
                 roles.append([release])
             else:
@@ -197,6 +220,14 @@ class Partners:
                 if successor not in seen and not disjoint(who, self.edge(block, successor)):
                     seen.add(successor)
                     work.append((successor, self.cfg.blocks[successor].start))
+
+
+def _never_both(a: ThreadSet, b: ThreadSet) -> bool:
+    """Whether conditions that all threads of a CTA answer alike choose between the two: all stand at one of them."""
+    if not any(atom.varies for atom in a | b):
+        return True
+    lasting = frozenset(atom for atom in a if not atom.varies and not atom.defs)
+    return disjoint(lasting, frozenset(atom for atom in b if not atom.varies))
 
 
 def _live(event: Event) -> bool:

@@ -17,8 +17,9 @@ thread that made them. The fence must cover the bytes: `shared::cta` covers the 
 it, a peer's needs `shared::cluster` or more. Behind a cluster arrive no fence reaches what the barrier carries.
 
 Synchronising is: a CTA barrier, a warp barrier, a named barrier (arrive or sync, then sync with the same number by
-other threads), an mbarrier (arrive, then a wait on the same bytes that it can end), a cluster barrier; relaxed
-forms do not count. Bytes that a bulk load has replaced since, and waited for, are not A's any more.
+other threads), an mbarrier (arrive, then a wait on the same bytes that it can end), a cluster barrier; a relaxed
+arrive hands over what was so at the thread fence before it, and nothing without one. Bytes that a bulk load has
+replaced since, and waited for, are not A's any more.
 
 How it is checked
 -----------------

@@ -24,6 +24,7 @@ from ptxfence.analysis.events import Event, Touch
 from ptxfence.rewrite.partners import Partners
 
 MAX_COMMITS = 16
+WARP, TID = 32, "tid.x"
 
 
 class Phase(Enum):
@@ -37,9 +38,16 @@ class Phase(Enum):
     PEER = "a thread of the peer CTA made it, and this one has synchronised with that"
 
 
+ABROAD = (Phase.CARRIED, Phase.PEER)
+
+
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """A thread about to run live event `position` of `block`. `since`: what told it; `who`: which threads these are."""
+    """A thread about to run live event `position` of `block`. `since`: what told it; `who`: which threads these are.
+
+    `refused`: thread sets that it is not in, where no single condition of `who` can say so. `spread`: a cluster barrier
+    has told everybody, each of whom goes on by himself.
+    """
 
     block: int
     position: int
@@ -47,6 +55,16 @@ class Stand:
     since: int
     who: ThreadSet
     commits: int = 0
+    refused: frozenset[ThreadSet] = frozenset()
+    spread: bool = False
+
+    def moved(self) -> Stand:
+        """Behind the event."""
+        return replace(self, position=self.position + 1)
+
+    def handed(self, phase: Phase, since: int, who: ThreadSet) -> Stand:
+        """Another thread, one of `who`, that synchronisation `since` has told."""
+        return replace(self, phase=phase, since=since, who=who, refused=frozenset())
 
 
 class Trails:
@@ -61,6 +79,7 @@ class Trails:
         self.cfg = partners.events.cfg
         self.access = access
         self.stops = stops  # waits behind which the bytes are another's
+        self._lasting = frozenset(a for a in access.threads if not a.varies and not a.defs)  # true of the whole CTA
         self.remote = access.region.peer or access.access.completion is Completion.MBARRIER
         self.hits: dict[int, Stand] = {}
         self.parents: dict[Stand, Stand | None] = {}
@@ -134,22 +153,31 @@ class Trails:
         there = self.events.values.threads(event.index)
         guarded = self.cfg.instructions[event.index].guard is not None
         all_run_it = bool(event.guard) and subset(stand.who, event.guard)
-        if (guarded and not all_run_it) or disjoint(stand.who, there):
-            yield replace(stand, position=stand.position + 1, who=_outside(stand.who, event, guarded))
-        if disjoint(stand.who, there):
-            return
-        yield from self._run(stand, event)
+        none_runs_it = self._apart(stand.who, there, stand) or any(subset(there, r) for r in stand.refused)
+        if (guarded and not all_run_it) or none_runs_it:
+            yield _past(stand, event, guarded)
+        if not none_runs_it:
+            yield from self._run(stand, event)
 
     def _leave(self, stand: Stand) -> Iterator[Stand]:
-        who = self._renewed(stand.block, stand.who)
+        who = frozenset(a for a in stand.who if not self._renewed(stand.block, a))
+        refused = frozenset(r for r in stand.refused if not any(self._renewed(stand.block, a) for a in r))
         for successor in self.cfg.succs[stand.block]:
-            if not disjoint(who, self.partners.edge(stand.block, successor)):
-                yield replace(stand, block=successor, position=0, who=self._renewed(successor, who))
+            edge = self.partners.edge(stand.block, successor)
+            if self._apart(who, edge, stand) or any(subset(edge, r) for r in refused):
+                continue
+            kept = frozenset(a for a in who if not self._renewed(successor, a))
+            still = frozenset(r for r in refused if not any(self._renewed(successor, a) for a in r))
+            yield replace(stand, block=successor, position=0, who=kept, refused=still)
 
-    def _renewed(self, block: int, who: ThreadSet) -> ThreadSet:
-        """Without the conditions that the block gives a new value."""
+    def _apart(self, who: ThreadSet, there: ThreadSet, stand: Stand) -> bool:
+        """Whether none of `who` is among `there`, or nobody is in a CTA whose threads have made the access."""
+        return disjoint(who, there) or (stand.phase not in ABROAD and disjoint(self._lasting, there))
+
+    def _renewed(self, block: int, atom: Atom) -> bool:
+        """Whether the block gives the condition a new value."""
         bounds = self.cfg.blocks[block]
-        return frozenset(a for a in who if not any(bounds.start <= d < bounds.end for d in a.defs))
+        return any(bounds.start <= d < bounds.end for d in atom.defs)
 
     def _run(self, stand: Stand, event: Event) -> Iterator[Stand]:
         for touch in event.touches:
@@ -157,20 +185,33 @@ class Trails:
                 self.hits.setdefault(touch.number, stand)
         if event.index in self.stops or any(self.covers(fence, stand.phase) for fence in event.effect.fences):
             return
-        onward = replace(stand, position=stand.position + 1)
+        onward = stand.moved()
         if event.effect.group is not None:
             yield _landed(onward, event.effect.group, event.pending)
         elif event.effect.sync is not None and event.effect.sync.order is not Order.RELAXED:
             yield from self._synchronise(onward, event, event.effect.sync.kind)
         else:
-            yield onward
+            arrive = self.partners.released_by(event)
+            yield onward if arrive is None else replace(onward, spread=onward.spread or _of_cluster(arrive))
+            if arrive is not None:
+                yield from self._release(onward, arrive)
+
+    def _release(self, stand: Stand, arrive: Event) -> Iterator[Stand]:
+        """What a thread fence releases: the relaxed arrive behind it hands over what is so at the fence."""
+        if stand.phase in (Phase.FLYING, Phase.CARRIED):
+            return
+        if not _of_cluster(arrive):
+            yield from self._hand_over(stand, arrive)
+        elif not stand.spread:
+            yield replace(stand, phase=Phase.CARRIED)
 
     def _meets(self, operation: Touch, phase: Phase) -> bool:
         """Whether the operation can touch the very bytes: those of this CTA, or of the peer's."""
-        crosses = operation.access.multicast or operation.access.both_ctas or operation.region.peer
-        if phase is Phase.PEER:
-            return crosses or self.remote
-        return phase in (Phase.OWN, Phase.WARP, Phase.KNOWN) and (not operation.region.peer or self.remote)
+        if phase in (Phase.FLYING, Phase.CARRIED):
+            return False
+        crosses = operation.access.multicast or operation.access.both_ctas
+        distant = self.remote is not (phase is Phase.PEER)
+        return crosses or operation.region.peer is distant
 
     def covers(self, fence: Fence, phase: Phase) -> bool:
         """Whether a thread that runs the fence in this phase covers the access."""
@@ -197,24 +238,31 @@ class Trails:
         elif kind is SyncKind.BAR:
             yield from self._barrier(onward, event)
         elif kind is SyncKind.WARP and onward.phase is Phase.OWN:
-            yield replace(onward, phase=Phase.WARP, since=event.index)
+            yield onward.handed(Phase.WARP, event.index, _warps(onward.who))
         elif kind is SyncKind.CLUSTER_ARRIVE and onward.phase is not Phase.FLYING:
-            yield onward
-            yield replace(onward, phase=Phase.CARRIED)
+            yield replace(onward, spread=True)
+            if not onward.spread:
+                yield replace(onward, phase=Phase.CARRIED)
         elif kind is SyncKind.CLUSTER_WAIT and onward.phase is Phase.CARRIED:
-            everyone = self.events.values.threads(event.index)
-            yield replace(onward, phase=Phase.KNOWN, since=event.index, who=everyone)
-            yield replace(onward, phase=Phase.PEER, since=event.index, who=everyone)
+            everyone, told = self.events.values.threads(event.index), replace(onward, spread=True)
+            yield told.handed(Phase.KNOWN, event.index, everyone)
+            yield told.handed(Phase.PEER, event.index, everyone)
+        elif kind is SyncKind.CLUSTER_WAIT and onward.spread:
+            peers = replace(onward, phase=Phase.KNOWN)  # what this CTA's threads fence, the peer's fence as well
+            if onward.phase in (Phase.KNOWN, Phase.PEER) and not (
+                self._helped(onward, event) or self._helped(peers, event)
+            ):
+                yield onward
         elif not (kind is SyncKind.MBARRIER_WAIT and onward.phase is Phase.KNOWN and self._told_covered(event)):
             yield onward
 
     def _hand_over(self, stand: Stand, release: Event) -> Iterator[Stand]:
+        crosses = release.barrier is not None and release.barrier.peer
+        here = Phase.PEER if stand.phase is Phase.PEER else Phase.KNOWN
         for wait in self.partners.waits_for(release):
-            if self._no_news(stand, wait):
-                continue
-            yield self._told(wait, Phase.KNOWN)
-            if release.barrier is not None and release.barrier.peer:
-                yield self._told(wait, Phase.PEER)
+            if not self._no_news(stand, wait):
+                for phase in (Phase.KNOWN, Phase.PEER) if crosses else (here,):
+                    yield self._told(wait, phase)
 
     def _barrier(self, onward: Stand, event: Event) -> Iterator[Stand]:
         if onward.phase in (Phase.FLYING, Phase.CARRIED):
@@ -224,7 +272,7 @@ class Trails:
             return
         phase = Phase.PEER if onward.phase is Phase.PEER else Phase.KNOWN
         everyone = self.events.values.threads(event.index)
-        yield replace(onward, phase=phase, since=event.index, who=everyone)
+        yield onward.handed(phase, event.index, everyone)
         yield from self._hand_over(onward, event)
 
     def _no_news(self, stand: Stand, wait: Event) -> bool:
@@ -269,12 +317,30 @@ def _landed(stand: Stand, group: Group, pending: int | None) -> Stand:
     return replace(stand, phase=Phase.OWN, commits=0) if stand.commits >= needed else stand
 
 
-def _outside(who: ThreadSet, event: Event, guarded: bool) -> ThreadSet:
-    """The threads that pass a guarded event without running it, where one condition tells them."""
-    if not guarded or len(event.guard) != 1:
-        return who
+def _past(stand: Stand, event: Event, guarded: bool) -> Stand:
+    """A thread that passes an event without running it: the guard does not hold for it."""
+    if not guarded or not event.guard:
+        return stand.moved()
+    if len(event.guard) > 1:
+        return replace(stand.moved(), refused=stand.refused | {event.guard})
     (atom,) = event.guard
-    return who | {atom._replace(negated=not atom.negated, occupied=False)}
+    return replace(stand.moved(), who=stand.who | {atom._replace(negated=not atom.negated, occupied=False)})
+
+
+def _of_cluster(arrive: Event) -> bool:
+    return arrive.effect.sync is not None and arrive.effect.sync.kind is SyncKind.CLUSTER_ARRIVE
+
+
+def _warps(who: ThreadSet) -> ThreadSet:
+    """The threads of all warps that have one of `who`."""
+    found: set[Atom] = set()
+    for atom in who:
+        lo, hi = atom.lo // WARP * WARP, -(-atom.hi // WARP) * WARP
+        if not atom.varies or (atom.key == TID and (lo, hi) == (atom.lo, atom.hi)):
+            found.add(atom)
+        elif atom.key == TID and not atom.negated:
+            found.add(atom._replace(lo=lo, hi=hi))
+    return frozenset(found)
 
 
 def _varying(who: ThreadSet) -> list[Atom]:
@@ -291,10 +357,10 @@ def _in_each_cta(who: ThreadSet) -> bool:
     """Whether the set has a thread in every CTA, for certain: one lane, and one range that holds whole warps."""
     atoms = _varying(who)
     lanes = [a for a in atoms if a.key in ("elect", "lane")]
-    ranges = [a for a in atoms if a.key == "tid.x" and not a.negated]
+    ranges = [a for a in atoms if a.key == TID and not a.negated]
     if len(lanes) + len(ranges) != len(atoms) or not all(a.occupied for a in atoms):
         return False
     if not lanes:
         return len(ranges) <= 1
-    whole = all(a.lo % 32 == 0 and a.hi - a.lo >= 32 for a in ranges)
+    whole = all(a.lo % WARP == 0 and a.hi - a.lo >= WARP for a in ranges)
     return len(lanes) == 1 and len(ranges) <= 1 and whole

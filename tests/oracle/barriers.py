@@ -17,6 +17,7 @@ def _meet(t: Thread, key: tuple[int, ...], expected: int, scope: int, wait: bool
     if t.waiting is not None:
         barrier, generation = t.waiting
         if barrier.generation == generation:
+            t.held = t.waiting
             return True
         barrier.done.take(t.known, t.cta, scope)
         t.waiting = None
@@ -31,7 +32,7 @@ def _meet(t: Thread, key: tuple[int, ...], expected: int, scope: int, wait: bool
             barrier.done.take(t.known, t.cta, scope)
         return None
     if wait:
-        t.waiting = (barrier, generation)
+        t.waiting = t.held = (barrier, generation)
         return True
     return None
 
@@ -87,6 +88,7 @@ def cluster_wait(c: Context) -> Step:
             return None
         barrier, generation = t.waiting
         if barrier.generation == generation:
+            t.held = t.waiting
             return True
         barrier.done.take(t.known, t.cta, CLUSTER)
         t.waiting = None

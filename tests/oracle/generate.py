@@ -37,6 +37,7 @@ class Features:
     roles: float = 0.4  # a warp-specialised program
     named: float = 0.25  # of those: handed over through named barriers
     clusters: float = 0.15  # a program of two CTAs
+    ranks: float = 0.25  # of those: a role for each rank
     fences: float = 0.5  # each place where one might stand
 
 

@@ -37,7 +37,7 @@ def write_value(m: Machine, place: Place, size: int, value: int) -> None:
 def record(t: Thread, index: int, place: Place, size: int, write: bool, line: int, late: bool = False) -> int:
     """Enters a generic access of a thread into the shadow; returns its event."""
     key = (t.number, index * 2 + write)
-    return t.m.shadow.access(key, t.cta, t.known, (place[0], place[1], place[1] + size), write, line, late)
+    return t.m.shadow.access(key, t.home, t.known, (place[0], place[1], place[1] + size), write, line, late)
 
 
 def release(t: Thread, deposit: Deposit, scope: int, relaxed: bool) -> None:

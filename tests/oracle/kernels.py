@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 ORACLE_WARP = 4
 BUFFERS = 3
@@ -75,23 +76,7 @@ class Kernel:
 
     def text(self, warp: int = 32) -> str:
         """PTX for a warp size."""
-        threads = warp * self.warps
-        values = {"NT": threads, "W": warp, "SHIFT": warp.bit_length() - 1, "LANES": warp - 1, "HALF": threads // 2}
-
-        def fill(match: re.Match[str]) -> str:
-            name, factor = match[1], match[2]
-            if name == "S":
-                return str(int(factor) * threads * 16)
-            if name == "A":
-                return str(int(factor) * warp)
-            if name == "H":
-                return str(int(factor) * threads * 8)
-            return str(values[name])
-
-        body = "\n".join(line if line.endswith(":") else f"\t{line}" for line in self.body)
-        cluster = f".explicitcluster\n.reqnctapercluster {self.ctas}, 1, 1\n" if self.ctas > 1 else ""
-        whole = _FRAME.format(functions="\n".join(self.functions), body=body, buffers=BUFFERS, cluster=cluster)
-        return _TOKEN.sub(fill, whole)
+        return _text(self, warp)
 
     @property
     def trips(self) -> tuple[int, ...]:
@@ -107,3 +92,24 @@ class Kernel:
 
     def with_line(self, index: int, line: str) -> Kernel:
         return replace(self, body=(*self.body[:index], line, *self.body[index:]))
+
+
+@lru_cache(maxsize=64)
+def _text(kernel: Kernel, warp: int) -> str:
+    threads = warp * kernel.warps
+    values = {"NT": threads, "W": warp, "SHIFT": warp.bit_length() - 1, "LANES": warp - 1, "HALF": threads // 2}
+
+    def fill(match: re.Match[str]) -> str:
+        name, factor = match[1], match[2]
+        if name == "S":
+            return str(int(factor) * threads * 16)
+        if name == "A":
+            return str(int(factor) * warp)
+        if name == "H":
+            return str(int(factor) * threads * 8)
+        return str(values[name])
+
+    body = "\n".join(line if line.endswith(":") else f"\t{line}" for line in kernel.body)
+    cluster = f".explicitcluster\n.reqnctapercluster {kernel.ctas}, 1, 1\n" if kernel.ctas > 1 else ""
+    whole = _FRAME.format(functions="\n".join(kernel.functions), body=body, buffers=BUFFERS, cluster=cluster)
+    return _TOKEN.sub(fill, whole)

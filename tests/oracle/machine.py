@@ -57,8 +57,9 @@ class Groups:
 class Thread:
     """One thread: registers, knowledge, pending asynchronous work."""
 
-    __slots__ = ("bulk", "cp_async", "cta", "exited", "frozen", "frozen_scope", "heard", "known", "lane", "m", "number",
-                 "pc", "r", "rank", "stack", "tcgen05", "tid", "waiting", "warp", "wgmma")  # fmt: skip
+    __slots__ = ("bulk", "cp_async", "cta", "exited", "frozen", "frozen_scope", "heard", "held", "home", "known",
+                 "lane", "m", "number", "pc", "r", "rank", "stack", "tcgen05", "tid", "waiting", "warp",
+                 "wgmma")  # fmt: skip
 
     def __init__(self, machine: Machine, number: int, tid: int, cta: int, warp_size: int) -> None:
         self.m = machine
@@ -66,6 +67,7 @@ class Thread:
         self.tid = tid
         self.cta = cta
         self.warp, self.lane = divmod(tid, warp_size)
+        self.home = cta, self.warp
         self.pc = machine.program.entry.start
         self.r = [0] * len(machine.program.entry.slots)
         self.stack: list[tuple[int, list[int], list[tuple[int, int]]]] = []
@@ -74,6 +76,7 @@ class Thread:
         self.frozen_scope = CLUSTER
         self.heard: Knowledge | None = None  # what relaxed reads saw, for a thread fence to acquire
         self.waiting: tuple[Barrier, int] | None = None
+        self.held: tuple[Barrier, int] | None = None  # what a parked thread waits for, where it is a barrier
         self.bulk, self.cp_async, self.wgmma = Groups(), Groups(), Groups()
         self.tcgen05: list[Flight] = []
         self.exited = False
@@ -148,8 +151,16 @@ class Machine:
     # --- progress --------------------------------------------------------------------------------------------------
 
     def wake(self) -> None:
-        self.ready += self.parked
-        self.parked.clear()
+        """Something has happened: parked threads look again, but for those whose barrier has not completed."""
+        still: list[Thread] = []
+        for thread in self.parked:
+            held = thread.held
+            if held is not None and held[0].generation == held[1]:
+                still.append(thread)
+            else:
+                thread.held = None
+                self.ready.append(thread)
+        self.parked = still
 
     def launch(self, flight: Flight) -> Flight:
         self.flights.append(flight)
@@ -203,6 +214,16 @@ class Machine:
                 return
             if visible:
                 return
+
+    def approach(self, thread: Thread) -> None:
+        """Runs a thread up to its first visible instruction, exit or call."""
+        while True:
+            step, guard, negated, visible = self.steps[thread.pc]
+            if visible or self.program.ops[thread.pc].words[0] in ("call", "ret", "exit", "trap"):
+                return
+            thread.pc += 1
+            if guard < 0 or bool(thread.r[guard]) != negated:
+                step(thread)
 
     def leave(self, thread: Thread) -> None:
         """A thread that ends counts as arrived at the barriers of the whole CTA or cluster."""

@@ -23,9 +23,9 @@ def start(
     t.known[KNOWN] |= issue
     read_bits = write_bits = 0
     for (space, low), size in reads:
-        read_bits |= shadow.issue(t.cta, t.known, (space, low, low + size), False, line, issue, reduce)
+        read_bits |= shadow.issue(t.home, t.known, (space, low, low + size), False, line, issue, reduce)
     for (space, low), size in writes:
-        write_bits |= shadow.issue(t.cta, t.known, (space, low, low + size), True, line, issue, reduce)
+        write_bits |= shadow.issue(t.home, t.known, (space, low, low + size), True, line, issue, reduce)
     bits = read_bits | write_bits
     done = None if action is None else (lambda: action(bits))
     return t.m.launch(Flight(bits, read_bits, done))

@@ -35,8 +35,12 @@ class Observations:
         return frozenset((h.first, h.second, h.rule) for h in self.hazards if h.rule)
 
 
+Steps = list[tuple[Step, int, bool, bool]]
+Start = tuple[int, list[int]]  # where a thread comes to its first visible instruction, and with which registers
+
+
 @lru_cache(maxsize=64)
-def _compiled(text: str) -> tuple[Program, list[tuple[Step, int, bool, bool]]]:
+def _compiled(text: str) -> tuple[Program, Steps]:
     program = load(text)
     steps = [
         (build(op, program), -1 if op.guard is None else op.guard, op.negated, _is_visible(op.words))
@@ -91,15 +95,14 @@ def run(
     ctas = ctas or program.directives.get("reqnctapercluster", (1,))[0]
     values = _params(program, params or {})
     systematic = _Systematic()
+    starts: list[Start] = []
     hazards: set[Hazard] = set()
     deadlocks: list[str] = []
     executed: set[int] = set()
     count = 0
     for count in range(1, schedules + 1):
         machine = Machine(program, steps, threads, ctas, warp, values, box)
-        for thread in machine.threads:
-            for name, value in values.items():
-                thread.r[program.entry.slots[name]] = value
+        _set_off(machine, starts)
         chooser = systematic if exhaustive else random_chooser(random.Random(seed * 1_000_003 + count))
         try:
             machine.run(chooser, limit)
@@ -111,6 +114,20 @@ def run(
             break
     lines = frozenset(program.ops[pc].line for pc in executed)
     return Observations(frozenset(hazards), tuple(deadlocks), lines, count)
+
+
+def _set_off(machine: Machine, starts: list[Start]) -> None:
+    """Brings every thread to its first visible instruction: what comes before is the same in every schedule."""
+    if not starts:
+        slots = machine.program.entry.slots
+        for thread in machine.threads:
+            for name, value in machine.params.items():
+                thread.r[slots[name]] = value
+            machine.approach(thread)
+            starts.append((thread.pc, thread.r[:]))
+        return
+    for thread, (pc, registers) in zip(machine.threads, starts, strict=True):
+        thread.pc, thread.r = pc, registers[:]
 
 
 def _params(program: Program, given: dict[str, int]) -> dict[str, int]:

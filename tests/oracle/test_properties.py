@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-import ptxfence
 from tests.oracle.generate import Features, generate
 from tests.oracle.properties import (
     Disagreement,
     certainty,
+    check,
     fixed,
     monotone,
     observe,
@@ -33,6 +33,15 @@ def test_lines_match_between_warp_sizes() -> None:
     small, large = kernel.oracle_text.splitlines(), kernel.text(32).splitlines()
     assert len(small) == len(large)
     assert sum(a != b for a, b in zip(small, large, strict=True)) < len(small)
+
+
+def test_a_role_for_each_rank() -> None:
+    every = Features(clusters=1.0, ranks=1.0)
+    for seed in range(3):
+        kernel = generate(seed, every)
+        seen = observe(kernel, seed)
+        assert not seen.deadlocks
+        assert soundness(seen, check(kernel).report) == []
 
 
 def test_features_switch() -> None:
@@ -59,7 +68,7 @@ def test_oracle_and_check(seed: int) -> None:
     kernel = generate(seed)
     seen = observe(kernel, seed)
     assert not seen.deadlocks
-    report = ptxfence.check(kernel.text(32))
+    report = check(kernel).report
     found: list[Disagreement] = [*soundness(seen, report), *certainty(kernel, seed, seen, report)]
     assert found == []
 
@@ -67,8 +76,9 @@ def test_oracle_and_check(seed: int) -> None:
 @pytest.mark.parametrize("seed", SEEDS[:4])
 def test_metamorphic(seed: int) -> None:
     kernel = generate(seed)
-    assert unchanged(kernel) == []
-    assert monotone(kernel, len(kernel.body) // 2) == []
+    report = check(kernel).report
+    assert unchanged(kernel, report) == []
+    assert monotone(kernel, len(kernel.body) // 2, report) == []
 
 
 @pytest.mark.parametrize("seed", SEEDS[:4])
