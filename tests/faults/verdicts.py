@@ -203,8 +203,8 @@ FAULTS = (
     ),
     Fault(
         "recheck_flying", "rewrite/trails.py",
-        "if phase in (Phase.FLYING, Phase.CARRIED):\n            return False",
-        "",
+        "if phase in (Phase.FLYING, Phase.CARRIED):\n            return False\n        if fence",
+        "if fence",
         "the recheck takes a fence before the data has landed for a cover",
         "tests/rewrite/test_recheck.py::test_uncovered[cp.async, before its wait]",
     ),
