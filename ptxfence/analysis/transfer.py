@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 from ptxfence.analysis.conflicts import Operation
@@ -191,9 +193,8 @@ class Transfer:
         abroad = operation.far if operation.crosses else operation.far & ~operation.near
         unheard = (operation.near & ~ordered) | (abroad & ~state.afar)
         copies = self.conflicts.via_mbarrier
-        if self.handoffs.copies:
-            copies |= copies >> 1  # a copy that nobody waited for has not happened yet
-        unheard &= ~copies
+        # A copy that nobody waited for has not happened yet.
+        unheard &= ~(copies | copies >> 1 if self.handoffs.copies else copies)
         if not self.handoffs.relaxed:
             unheard &= operation.certain
         flying = self._flying(state) & operation.near
@@ -207,11 +208,9 @@ class Transfer:
 
     def _flying(self, state: State) -> int:
         """Copies of the executing thread that nothing tells to have landed."""
-        found = 0
-        if self.landing and not self.handoffs.copies:
-            for bits in state.groups:
-                found |= bits
-        return found
+        if not self.landing or self.handoffs.copies:
+            return 0
+        return reduce(or_, state.groups)
 
     def fence(self, index: int, fence: Fence, state: State) -> None:
         """Clears what the fence covers."""
