@@ -12,6 +12,7 @@ times as long, or memory exceeds 60 times the file.
 from __future__ import annotations
 
 import argparse
+import gc
 import math
 import subprocess
 import sys
@@ -83,6 +84,7 @@ class Stages:
 def measured(text: str, stages: Stages) -> tuple[int, float, str]:
     """Instructions, seconds and verdict of one check."""
     stages.seconds.clear()
+    gc.collect()
     started = time.process_time()
     file = stages.timed("split", parse)(text)
     count = stages.timed("split", lambda: sum(len(f.instructions) for m in file.modules for f in m.functions))()
@@ -101,7 +103,7 @@ def grow(path: Path, most: int, stages: Stages) -> bool:
         count, spent, verdict = measured(unrolled(text, max(1, (size - own + body) // body)).text, stages)
         found.append((count, spent))
         note = ""
-        smaller = next(((n, s) for n, s in found if count >= 9 * n), None)
+        smaller = next(((n, s) for n, s in reversed(found) if count >= 9 * n), None)
         if smaller is not None:
             exponent = math.log(spent / smaller[1]) / math.log(count / smaller[0])
             note = f"  exponent {exponent:.2f} ({10**exponent:.1f} x for 10 x)"

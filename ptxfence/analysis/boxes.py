@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from ptxfence.analysis.effects import Access, Box, Effect, Mode, Role, Space
 from ptxfence.analysis.isa import effect, lookup
-from ptxfence.analysis.overlaps import Overlap, overlap
+from ptxfence.analysis.overlaps import Overlap, overlap, unnamed
 from ptxfence.analysis.region import Base, Region
 from ptxfence.analysis.regions import Shape, region_of, slots
 from ptxfence.analysis.values_nodes import Node
@@ -74,16 +74,17 @@ class Boxes:
 
     @cached_property
     def _expected(self) -> list[tuple[Region, int]]:
-        """(mbarrier, bytes) of every `expect_tx` with a constant count."""
-        found: list[tuple[Region, int]] = []
+        """(mbarrier, bytes) of every `expect_tx` with a constant count, once where they are alike."""
+        found: dict[tuple[object, int], Region] = {}
         for index, what in self._effects:
             sync = what.sync
             if sync is None or sync.tx is None or sync.address is None:
                 continue
             bounds = self._values.range(index, sync.tx)
             if bounds is not None and 0 < bounds[1] <= LARGEST:
-                found.append((self._values.mbarrier_region(index, sync.address), bounds[1]))
-        return found
+                region = self._values.mbarrier_region(index, sync.address)
+                found.setdefault((unnamed(region), bounds[1]), region)
+        return [(region, count) for (_, count), region in found.items()]
 
     @cached_property
     def _marks(self) -> dict[tuple[Base, Mode | None], list[int]]:

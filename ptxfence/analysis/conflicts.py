@@ -8,7 +8,7 @@ from functools import cached_property
 
 from ptxfence.analysis.effects import Access, Completion, Matrix, Mode, Proxy, Role
 from ptxfence.analysis.events import SHARED, Events, Touch, in_order
-from ptxfence.analysis.overlaps import Outline, Overlap, outline, overlap
+from ptxfence.analysis.overlaps import Outline, Overlap, outline, overlap, unnamed
 from ptxfence.analysis.region import Region
 
 
@@ -45,7 +45,7 @@ class _Places:
         self._outlines: list[Outline] = []
 
     def of(self, region: Region) -> int:
-        number = self._numbers.setdefault(_outline(region), len(self._regions))
+        number = self._numbers.setdefault(unnamed(region), len(self._regions))
         if number == len(self._regions):
             self._regions.append(region)
             self._outlines.append(outline(region) if region.bounded else NOWHERE)
@@ -60,13 +60,6 @@ class _Places:
             return UNBOUNDED
         apart = (a.peer or b.peer) and a.exact and b.exact and (a.holds(b) or b.holds(a))
         return CERTAIN if how is Overlap.CERTAIN or apart else POSSIBLE
-
-
-def _outline(region: Region) -> object:
-    """All that a comparison of any two instances looks at: the names of variables are not, and copies of one
-    instruction, as unrolling leaves them, differ in those alone."""
-    terms = region.terms and tuple((t.scale, t.lo, t.hi, t.step) for t in region.terms)
-    return region._replace(terms=None, lost=None), terms
 
 
 class _Group:

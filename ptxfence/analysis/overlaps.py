@@ -29,6 +29,13 @@ class Outline(NamedTuple):
     width: int
 
 
+def unnamed(region: Region) -> object:
+    """All that a comparison of any two instances looks at: the names of variables are not, and copies of one
+    instruction, as unrolling leaves them, differ in those alone."""
+    terms = region.terms and tuple((t.scale, t.lo, t.hi, t.step) for t in region.terms)
+    return region._replace(terms=None, lost=None), terms
+
+
 def overlap(a: Region, b: Region, outlines: tuple[Outline, Outline] | None = None) -> Overlap:
     """Any thread's bytes of `a` with any thread's bytes of `b`, in any iterations. `outlines` of the two, where the
     caller compares them often."""
