@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import reduce
-from operator import or_
 from typing import NamedTuple
 
 from ptxfence.analysis.conflicts import Operation
@@ -208,9 +206,10 @@ class Transfer:
 
     def _flying(self, state: State) -> int:
         """Copies of the executing thread that nothing tells to have landed."""
-        if not self.landing or self.handoffs.copies:
-            return 0
-        return reduce(or_, state.groups)
+        flying = 0
+        for bits in state.groups if self.landing and not self.handoffs.copies else ():
+            flying |= bits
+        return flying
 
     def fence(self, index: int, fence: Fence, state: State) -> None:
         """Clears what the fence covers."""
