@@ -216,7 +216,7 @@ def _unshared(
     for flying in tracked:
         kinds.setdefault(_kind(flying), []).append(flying)
     paths, syncs = context.witness.paths, context.events.joins
-    waits: dict[_Kind, frozenset[int]] = {}
+    waits: dict[_Kind, list[tuple[Touch, frozenset[int]]]] = {}
     met: dict[_Kind, list[_Kind]] = {}
     for reuse in reuses:
         kind = _kind(reuse)
@@ -225,8 +225,9 @@ def _unshared(
         for other in met[kind]:
             if other not in waits:
                 waits[other] = _first_waits(context, telling, kinds[other])
-            if paths.any_reaches(waits[other], reuse.index, syncs):
-                yield _finding(context, kinds[other][:1], reuse)
+            guilty = next((t for t, w in waits[other] if paths.any_reaches(w, reuse.index, syncs)), None)
+            if guilty is not None:
+                yield _finding(context, [guilty], reuse)
                 break
 
 
@@ -309,18 +310,23 @@ def _group_waits(context: Context, flying: Touch) -> frozenset[int]:
     )
 
 
-def _first_waits(context: Context, telling: _Telling, copies: list[Touch]) -> frozenset[int]:
-    """Those of the waits for operations of a kind that their issuer comes to next: a later one tells of later ones.
+def _first_waits(
+    context: Context, telling: _Telling, copies: list[Touch]
+) -> list[tuple[Touch, frozenset[int]]]:
+    """Of each of some like operations the waits that its issuer comes to next: a later one tells of later operations.
     None for bulk loads that other threads wait for as well."""
-    flying = copies[0]
-    if flying.access.completion in GROUPS:
-        waits = _group_waits(context, flying)
-    else:
-        events = telling.of(flying)
-        alone = all(subset(context.flow.threads(wait.index), flying.threads) for wait in events)
-        waits = frozenset(wait.index for wait in events) if alone else frozenset[int]()
-    paths, starts = context.witness.paths, [touch.index for touch in copies]
-    return frozenset(w for w in waits if any(paths.reaches(s, w, waits - {w}, leap=False) for s in starts))
+    grouped = copies[0].access.completion in GROUPS
+    common = _group_waits(context, copies[0]) if grouped else frozenset[int]()
+    found: list[tuple[Touch, frozenset[int]]] = []
+    for flying in copies:
+        waits = common
+        if not grouped:
+            events = telling.of(flying)
+            alone = all(subset(context.flow.threads(wait.index), flying.threads) for wait in events)
+            waits = frozenset(wait.index for wait in events) if alone else common
+        comes = context.witness.paths.reaches
+        found.append((flying, frozenset(w for w in waits if comes(flying.index, w, waits - {w}, leap=False))))
+    return found
 
 
 def _tells(events: Events, handoffs: Handoffs, wait: Event, flying: Touch) -> bool:

@@ -286,7 +286,9 @@ class Trails:
         for event in self.partners.fences:
             if not any(self.covers(fence, stand.phase) for fence in event.effect.fences):
                 continue
-            # Conditions that the whole CTA shares do not say who helps; the paths below tell whether anyone does.
+            if any(not atom.varies for atom in event.guard):
+                continue  # in some CTAs nobody runs it
+            # Other conditions that a whole CTA shares do not say who helps; the paths below tell whether anyone does.
             helpers = frozenset(_varying(self.events.values.threads(event.index)))
             if not subset(helpers, frozenset(_varying(self.events.values.threads(stand.since)))):
                 continue
