@@ -17,32 +17,44 @@ from ptxfence.triage.summary import Summary
 
 _IN_FLIGHT = 4  # batches for each thread of the cluster
 _RETRIES = 5
+_LOST = ("cancelled", "lost")
 
 
 def drive(client: Any, batches: Iterable[Batch], progress: Callable[[Summary], None] | None = None) -> Summary:
     """Run the batches that are not done yet. Raises PtxFenceError where one keeps failing.
 
-    `client` is a `distributed.Client`. Dask restarts what a dead worker leaves behind; `progress` gets the sum so far.
+    `client` is a `distributed.Client`. Dask restarts what a dead worker leaves behind, except a result that it had not
+    handed over yet: such a batch is submitted again. `progress` gets the sum so far.
     """
     waiting: Iterator[Batch] = (batch for batch in batches if not done(batch))
     total = Summary()
     threads = max(sum(client.nthreads().values()), 1)
-    started = [_submit(client, batch) for batch in islice(waiting, threads * _IN_FLIGHT)]
-    completed = library("distributed").as_completed(started)
+    running: dict[str, tuple[Batch, int]] = {}
+
+    def submit(batch: Batch, again: int = 0) -> Any:
+        key = f"ptxfence-{batch.name}-{again}"
+        running[key] = batch, again
+        return client.submit(run, batch, key=key, retries=_RETRIES, pure=False)
+
+    completed = library("distributed").as_completed([submit(batch) for batch in islice(waiting, threads * _IN_FLIGHT)])
     for future in completed:
+        batch, again = running.pop(future.key)
+        if future.status in _LOST and again < _RETRIES:
+            completed.add(submit(batch, again + 1))
+            continue
         if future.status != "finished":
-            raise PtxFenceError(f"batch {future.key} failed {_RETRIES + 1} times: {future.exception()}")
+            raise PtxFenceError(f"batch {batch.name} failed {_RETRIES + 1} times: {_cause(future)}")
         total += future.result()
         future.release()
-        for batch in islice(waiting, 1):
-            completed.add(_submit(client, batch))
+        for following in islice(waiting, 1):
+            completed.add(submit(following))
         if progress is not None:
             progress(total)
     return total
 
 
-def _submit(client: Any, batch: Batch) -> Any:
-    return client.submit(run, batch, key=f"ptxfence-{batch.name}", retries=_RETRIES, pure=False)
+def _cause(future: Any) -> object:
+    return future.exception() if future.status == "error" else f"its result was {future.status}"
 
 
 def write_summary(output: str, batches: Iterable[Batch], found: Summary) -> dict[str, Any]:
