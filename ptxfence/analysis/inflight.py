@@ -324,8 +324,7 @@ def _first_waits(
             events = telling.of(flying)
             alone = all(subset(context.flow.threads(wait.index), flying.threads) for wait in events)
             waits = frozenset(wait.index for wait in events) if alone else common
-        comes = context.witness.paths.reaches
-        found.append((flying, frozenset(w for w in waits if comes(flying.index, w, waits - {w}, leap=False))))
+        found.append((flying, context.witness.paths.first_of(flying.index, waits)))
     return found
 
 

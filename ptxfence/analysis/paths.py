@@ -124,6 +124,12 @@ class Paths:
         """Whether `reaches` holds of some source: one search for all."""
         return self._among(self._searched(sources, stops, True), target)
 
+    def first_of(self, source: int, stops: frozenset[int]) -> frozenset[int]:
+        """Those of `stops` that control flow comes to from `source` before any other of them."""
+        spans = self._search((source,), stops, False)
+        ends = ((self.cfg.blocks[block].end, limit) for block, runs in spans.items() for _, limit in runs)
+        return frozenset(limit for end, limit in ends if limit < end)
+
     def _among(self, spans: Spans, target: int) -> bool:
         return any(begin <= target < limit for begin, limit in spans.get(self.cfg.home[target], ()))
 
